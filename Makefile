@@ -1,0 +1,38 @@
+# Needs Python 3.11+ and make. Without make, see "Without make" in README.md.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: run test test-all lint types bench clean
+
+run: $(STAMP)-run
+	$(BIN)/streamlit run app.py --server.headless=false
+
+test: $(STAMP)-dev lint types
+	$(BIN)/pytest -n auto --dist worksteal -m "not slow"
+
+test-all: $(STAMP)-dev lint types
+	$(BIN)/pytest -n auto --dist worksteal
+
+lint: $(STAMP)-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)-dev
+	$(BIN)/mypy
+
+bench: $(STAMP)-dev
+	$(BIN)/pytest benchmarks --benchmark-only
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(STAMP)-run: requirements.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	touch $@
+
+$(STAMP)-dev: requirements.txt requirements-dev.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	touch $@ $(STAMP)-run

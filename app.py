@@ -1,0 +1,54 @@
+"""Home: what this is, the steps, and where you are. Start with ``streamlit run app.py``."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.shared.actions import load_example
+from pages.shared.frame import STAGES, page
+
+session = page("DPSynth", "app.py")
+
+st.markdown(
+    "DPSynth makes a **synthetic stand-in** for a table that is too sensitive to share. "
+    "Random noise, measured by a number called **epsilon**, guarantees that nobody can tell from the stand-in whether "
+    "any one person was in the original. "
+    "And it tells you honestly **what the stand-in is worth**: what survived, what was lost, and which findings to "
+    "distrust."
+)
+
+with st.container(horizontal=True):
+    if st.button("Try an example", type="primary", icon=":material/play_arrow:"):
+        load_example(session, "breast_cancer")
+        st.switch_page("pages/1_Data.py")
+    if st.button("Use my own table", icon=":material/upload_file:"):
+        st.switch_page("pages/1_Data.py")
+
+st.subheader("The steps")
+for place, stage in enumerate(STAGES, start=1):
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        st.page_link(stage.path, label=f"{place}. {stage.title}", icon=stage.icon, width=170)
+        st.markdown(stage.purpose)
+
+st.subheader("Where you are")
+if session.data is None:
+    st.markdown("No table chosen yet. Begin with an example: it takes two minutes and nothing can go wrong.")
+else:
+    st.text(f"{session.data.title}: {len(session.data.table):,} rows, {len(session.data.table.columns)} columns")
+    for step in session.missing:
+        st.markdown(f"- {step}")
+
+st.subheader("Two promises")
+left, right = st.columns(2)
+with left.container(border=True):
+    st.markdown("**Nothing is called private that is not.**")
+    st.markdown(
+        "Every table carries a badge that says what is guaranteed and how sure that is: proven, true only in the "
+        "limit, heuristic, void, or none."
+    )
+with right.container(border=True):
+    st.markdown("**Every look at private data is paid for.**")
+    st.markdown(
+        "In release mode a ledger records each use of a data set before its result appears, and refuses once the "
+        "budget is spent."
+    )

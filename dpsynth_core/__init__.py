@@ -1,0 +1,49 @@
+"""DPSynth: differentially private synthetic tables, with an honest account of what they are worth.
+
+Example:
+    >>> import dpsynth_core as dp
+    >>> example = dp.EXAMPLES["breast_cancer"]
+    >>> private = dp.PrivateTable(example.load(), example.schema)
+    >>> private
+    PrivateTable(569 rows, columns 'diagnosis', 'mean radius', ...)
+"""
+
+from __future__ import annotations
+
+from dpsynth_core.budget import Budget, Guarantee
+from dpsynth_core.column import Column
+from dpsynth_core.errors import (
+    BudgetError,
+    DPSynthError,
+    IntakeError,
+    LedgerError,
+    ParameterError,
+    SchemaError,
+)
+from dpsynth_core.intake.estimate import discover_categories, estimate_bounds
+from dpsynth_core.intake.examples import EXAMPLES
+from dpsynth_core.intake.readers import read_table
+from dpsynth_core.intake.suggest import suggest_schema
+from dpsynth_core.private import PrivateTable
+from dpsynth_core.schema import Schema
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "EXAMPLES",
+    "Budget",
+    "BudgetError",
+    "Column",
+    "DPSynthError",
+    "Guarantee",
+    "IntakeError",
+    "LedgerError",
+    "ParameterError",
+    "PrivateTable",
+    "Schema",
+    "SchemaError",
+    "discover_categories",
+    "estimate_bounds",
+    "read_table",
+    "suggest_schema",
+]

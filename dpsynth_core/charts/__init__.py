@@ -1,0 +1,9 @@
+"""Plotly figures from results: one theme, and always a table and a sentence that say the same."""
+
+from __future__ import annotations
+
+from dpsynth_core.charts.columns import column_chart
+from dpsynth_core.charts.domain import pair_size_chart, range_chart
+from dpsynth_core.charts.theme import ORIGINAL, SYNTHETIC, Chart
+
+__all__ = ["ORIGINAL", "SYNTHETIC", "Chart", "column_chart", "pair_size_chart", "range_chart"]

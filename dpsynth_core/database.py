@@ -1,0 +1,64 @@
+"""How the ledger's database is reached."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError
+
+from dpsynth_core.errors import LedgerError
+
+SQLITE_WAIT_SECONDS = 60
+"""How long a SQLite writer queues behind others before it gives up."""
+
+WRITES = "dpsynth_writes"
+"""Execution option of a connection that is about to write."""
+
+
+def database(url: str) -> sa.Engine:
+    """An engine for a ledger, safe to use from several threads and after a fork.
+
+    It keeps no pool: charges are few, and a connection that is idle could be carried into a forked child.
+    """
+    try:
+        parsed = sa.make_url(url)
+        if parsed.get_backend_name() == "sqlite":
+            return _sqlite_engine(parsed)
+        # A charge that waited must see what was committed meanwhile, whatever the server's default is.
+        return sa.create_engine(parsed, poolclass=sa.NullPool, isolation_level="READ COMMITTED")
+    except (ArgumentError, ImportError) as error:
+        raise LedgerError(
+            f"The ledger's address cannot be used ({type(error).__name__}). Give a SQLAlchemy URL such as "
+            "'sqlite:////srv/dpsynth/ledger.db' and install the driver that it names."
+        ) from None
+
+
+def _sqlite_engine(url: sa.URL) -> sa.Engine:
+    file = url.database or ":memory:"
+    if ":memory:" in file or url.query.get("mode") == "memory":
+        raise LedgerError("A ledger in memory forgets what was spent. Give the absolute path of a file.")
+    with contextlib.suppress(OSError):  # What cannot be made cannot be opened either, and is reported then.
+        Path(file.removeprefix("file:")).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    engine = sa.create_engine(url, poolclass=sa.NullPool, connect_args={"timeout": SQLITE_WAIT_SECONDS})
+    sa.event.listen(engine, "connect", _prepare_sqlite)
+    sa.event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    connection.isolation_level = None  # The driver must not begin transactions; _begin_sqlite does.
+    for pragma in ("synchronous=FULL", "fullfsync=ON", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}").close()
+    # Only on a new file can this fail, while others use it; the file is as safe without, and the next one tries.
+    with contextlib.suppress(sqlite3.OperationalError):
+        connection.execute("PRAGMA journal_mode=WAL").close()
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    # A writer that began as a reader could find at its first write that what it has read is out of date.
+    writes = connection.get_execution_options().get(WRITES, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

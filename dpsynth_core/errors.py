@@ -1,0 +1,66 @@
+"""Errors written for people.
+
+Every message says what was wrong, what is allowed and what to do about it. None ever contains a cell of a
+private table: a value that appears in a message is one that a person typed (a parameter, a bound, a column
+name), so messages may be shown, logged and kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class DPSynthError(Exception):
+    """Base of every error that the core raises on purpose; its text can be shown to a user as it stands."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors travel home from worker processes; the default would call __init__ with the finished text.
+        return _rebuild, (type(self), str(self), self.__dict__)
+
+
+def _rebuild(kind: type[DPSynthError], message: str, attributes: dict[str, Any]) -> DPSynthError:
+    error = kind.__new__(kind)
+    error.args = (message,)
+    error.__dict__.update(attributes)
+    return error
+
+
+class ParameterError(DPSynthError, ValueError):
+    """A parameter is outside its allowed range.
+
+    Example:
+        >>> raise ParameterError("epsilon", -1, allowed="greater than 0", remedy="Choose for instance 1.")
+        Traceback (most recent call last):
+        ...
+        dpsynth_core.errors.ParameterError: epsilon is -1; allowed: greater than 0. Choose for instance 1.
+    """
+
+    def __init__(self, parameter: str, value: object, *, allowed: str, remedy: str = "") -> None:
+        self.parameter = parameter
+        self.value = value
+        self.allowed = allowed
+        super().__init__(f"{parameter} is {value!r}; allowed: {allowed}. {remedy}".rstrip())
+
+
+class SchemaError(DPSynthError, ValueError):
+    """A declared fact about a column is missing, impossible or contradictory."""
+
+    def __init__(self, column: str | None, field: str, value: object, *, allowed: str, remedy: str = "") -> None:
+        self.column = column
+        self.field = field
+        self.value = value
+        self.allowed = allowed
+        where = "Schema" if column is None else f"Column {column!r}"
+        super().__init__(f"{where}: {field} is {value!r}; allowed: {allowed}. {remedy}".rstrip())
+
+
+class IntakeError(DPSynthError, ValueError):
+    """A file cannot be read as a table; the text says why in one sentence and what to do."""
+
+
+class BudgetError(DPSynthError):
+    """A charge would exceed what is left; nothing was drawn and nothing was shown."""
+
+
+class LedgerError(DPSynthError):
+    """The ledger was asked for something that its records do not allow."""

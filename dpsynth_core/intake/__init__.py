@@ -1,0 +1,1 @@
+"""Bringing a table in: reading files, example data, schema suggestions, private estimates."""

@@ -1,0 +1,39 @@
+"""Choose a table and state what is publicly known about its columns."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.shared.data_view import choose_data, choose_mode_control, show_pictures, show_preview, show_verdict
+from pages.shared.frame import page
+from pages.shared.schema_view import ask_account, ask_estimate, ask_unit, edit_schema
+
+session = page("Data", "pages/1_Data.py")
+
+st.header("What kind of data?", anchor=False)
+choose_mode_control(session)
+
+st.header("Which table?", anchor=False)
+choose_data(session)
+
+if session.data is not None:
+    st.header("The table", anchor=False)
+    visible = show_preview(session)
+
+    st.header("What is publicly known?", anchor=False)
+    st.markdown(
+        "The guarantee rests on facts that **do not come from these rows**: what values are possible at all. "
+        "Tick *public* where anybody could know the facts without seeing the data, from a codebook, a form or common "
+        "sense. What was only read from this table stays unticked, and the guarantee is void while it does."
+    )
+    edit_schema(session)
+    ask_unit(session)
+    ask_account(session)
+    ask_estimate(session)
+
+    st.header("What follows", anchor=False)
+    show_verdict(session)
+
+    if visible:
+        st.header("Pictures", anchor=False)
+        show_pictures(session)

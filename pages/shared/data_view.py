@@ -1,0 +1,167 @@
+"""The Data page's parts: mode, table, preview, verdict, pictures."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dpsynth_core.charts import column_chart, pair_size_chart, range_chart
+from dpsynth_core.encoding import touched
+from dpsynth_core.errors import DPSynthError
+from dpsynth_core.intake.examples import EXAMPLES
+from dpsynth_core.intake.examples.base import MAX_ROWS
+from pages.shared.actions import choose_mode, load_example, load_upload
+from pages.shared.frame import prospect_badge, show_error
+from pages.shared.session import Mode, Session
+from pages.shared.show import show_chart
+from pages.shared.words import big_number, rows_per_cell
+
+PREVIEW_ROWS = 100
+PICTURES_AT_ONCE = 6
+MODES: dict[Mode, str] = {
+    "teaching": "Teaching: public or simulated data, free",
+    "release": "Release: private data, every look is paid for",
+}
+
+
+def choose_mode_control(session: Session) -> None:
+    """Teaching or release."""
+    chosen = st.radio(
+        "Mode",
+        list(MODES),
+        index=list(MODES).index(session.mode),
+        format_func=lambda mode: MODES[mode],
+        horizontal=True,
+        label_visibility="collapsed",
+    )
+    if chosen != session.mode:
+        with st.spinner("Looking up the data set's account"):
+            choose_mode(session, chosen)
+        st.rerun()
+
+
+def choose_data(session: Session) -> None:
+    """An example or a file."""
+    example, upload = st.tabs(["An example", "My own file"])
+    with example:
+        _choose_example(session)
+    with upload:
+        _choose_file(session)
+
+
+def _choose_example(session: Session) -> None:
+    key = st.selectbox("Example", list(EXAMPLES), format_func=lambda k: EXAMPLES[k].title, key="example_key")
+    chosen = EXAMPLES[key]
+    st.caption(f"{chosen.summary} {chosen.source}")
+    rows = None
+    if chosen.is_simulated:
+        rows = st.number_input("Rows to simulate", 1, MAX_ROWS, chosen.default_rows, step=100, key=f"rows_{key}")
+    if st.button("Use this example", type="primary", key="use_example"):
+        load_example(session, key, rows)
+        st.rerun()
+
+
+def _choose_file(session: Session) -> None:
+    allowed = True
+    if session.mode == "teaching":
+        allowed = st.checkbox("This file holds only public or simulated data.", key="upload_is_public")
+        st.caption("For private data switch to release mode above.")
+    file = st.file_uploader(
+        "CSV, TSV, Parquet or Excel (.xlsx), at most 200 MB", disabled=not allowed, key=f"upload_{session.mode}"
+    )
+    if file is None or not allowed:
+        return
+    if st.button("Use this file", type="primary", key="use_file"):
+        try:
+            with st.spinner("Reading the file"):
+                load_upload(session, file.name, file.getvalue())
+        except DPSynthError as error:
+            show_error("This file cannot be used.", error)
+            return
+        st.rerun()
+
+
+def show_preview(session: Session) -> bool:
+    """The first rows; returns whether private content may be shown on this page."""
+    assert session.data is not None  # noqa: S101  the page asks first
+    table = session.data.table
+    st.text(f"{session.data.title}: {len(table):,} rows, {len(table.columns)} columns")
+    visible = True
+    if session.mode == "release":
+        visible = st.toggle(
+            "Show rows and pictures (private: only in front of people who may see this data)", key="show_private"
+        )
+    if visible:
+        st.dataframe(table.head(PREVIEW_ROWS), height=245, alt="The first rows of the table")
+    return visible
+
+
+def show_verdict(session: Session) -> None:
+    """How large the declared domain is and whether a guarantee can hold."""
+    assert session.data is not None  # noqa: S101
+    if session.schema is None:
+        st.info("This appears once the public facts above are complete.", icon=":material/info:")
+        return
+    schema, rows = session.schema, len(session.data.table)
+    cells = schema.domain_size()
+    one, two, three = st.columns(3)
+    one.metric("Columns kept", len(schema.columns), border=True)
+    two.metric("Cells in the declared domain", big_number(cells), border=True)
+    three.metric("Rows per cell, on average", rows_per_cell(rows, cells), border=True)
+    _explain_guarantee(session)
+    chart = pair_size_chart(schema, rows)
+    st.markdown(
+        "**Which pairs of columns are too fine?** Right of the line, most cells are empty and noise takes over."
+    )
+    as_table = st.toggle("Show as table", key="pairs_as_table")
+    show_chart(chart, key="pair_sizes", as_table=as_table)
+
+
+def _explain_guarantee(session: Session) -> None:
+    guarantee = session.guarantee
+    assert guarantee is not None  # noqa: S101  there is a schema
+    with st.container(border=True):
+        prospect_badge(guarantee)
+        if guarantee.status == "void":
+            st.markdown("A release made now would **not** be differentially private, because:")
+        else:
+            st.markdown("Every fact is declared public, so a release from this table can be differentially private.")
+        for caveat in guarantee.caveats:
+            st.text(f"• {caveat}")
+        if session.mode == "teaching":
+            _explain_touched(session)
+
+
+def _explain_touched(session: Session) -> None:
+    """How many cells do not fit: told for teaching only, because it depends on the rows."""
+    assert session.data is not None  # noqa: S101
+    assert session.schema is not None  # noqa: S101
+    moved = {name: t for name, t in touched(session.data.table, session.schema).items() if t.total}
+    if not moved:
+        st.caption("Every value fits the declared facts.")
+        return
+    st.caption("Values that do not fit are moved into the declared domain (not told in release mode):")
+    for name, t in moved.items():
+        st.text(f"• {name}: {t.clamped} clamped, {t.undeclared} undeclared, {t.missing} missing filled in")
+
+
+def show_pictures(session: Session) -> None:
+    """Each column's distribution and how well the declared ranges fit."""
+    private = session.private()
+    if private is None:
+        st.info("Pictures appear once the public facts above are complete.", icon=":material/info:")
+        return
+    names = list(private.schema.names)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        key = f"pictures_{session.draft_version}"
+        shown = st.multiselect("Columns", names, default=names[:PICTURES_AT_ONCE], key=key)
+        as_table = st.toggle("Show as tables", key="pictures_as_tables")
+    for start in range(0, len(shown), 3):
+        for slot, name in zip(st.columns(3), shown[start : start + 3], strict=False):
+            with slot:
+                show_chart(column_chart(private, name), key=f"column_{names.index(name)}", as_table=as_table)
+    ranges = range_chart(private)
+    if ranges is not None:
+        st.markdown(
+            "**How much of each declared range do the rows use?** A loose range spreads the noise over emptiness."
+        )
+        show_chart(ranges, key="ranges", as_table=as_table)

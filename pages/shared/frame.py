@@ -1,0 +1,135 @@
+"""The frame around every page: where you are, what the guarantee would be, what is left of the budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import streamlit as st
+
+from dpsynth_core.budget import Guarantee, Status
+from dpsynth_core.errors import DPSynthError
+from dpsynth_core.ledger import Account
+from pages.shared.actions import account_of
+from pages.shared.session import Session, current
+from pages.shared.words import number
+
+ROOT = Path(__file__).parents[2]
+Colour = Literal["green", "orange", "red", "gray", "blue"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A step of the journey, on a page of its own."""
+
+    path: str
+    """The page's file."""
+    title: str
+    """Its name in the navigation."""
+    icon: str
+    """From the icon font that Streamlit carries; nothing is fetched."""
+    purpose: str
+    """What happens there, in a sentence."""
+
+    @property
+    def exists(self) -> bool:
+        """Whether the page is part of this version."""
+        return (ROOT / self.path).exists()
+
+
+def _stages(*facts: tuple[str, str, str, str]) -> tuple[Stage, ...]:
+    stages = (
+        Stage(path=f"pages/{file}.py", title=title, icon=f":material/{icon}:", purpose=purpose)
+        for file, title, icon, purpose in facts
+    )
+    return tuple(stage for stage in stages if stage.exists)
+
+
+HOME = Stage(path="app.py", title="Home", icon=":material/home:", purpose="What this is and where you are.")
+STAGES = _stages(
+    ("1_Data", "Data", "table", "Choose a table and state what is publicly known about its columns."),
+    ("2_Mechanism", "Mechanism", "tune", "Choose how the stand-in is made, and how private it is."),
+    ("3_Synthesize", "Synthesize", "casino", "Make the synthetic table and pay for it."),
+    ("4_Diagnostics", "Diagnostics", "search_insights", "See how far the synthetic table can be trusted."),
+    ("5_Tradeoffs", "Trade-offs", "balance", "See what epsilon costs and what it buys."),
+    ("6_Release", "Release", "inventory_2", "Review the evidence and decide on a release."),
+)
+
+BADGE: dict[Status, tuple[str, Colour, str]] = {
+    "proven": ("Guarantee: proven", "green", ":material/verified:"),
+    "asymptotic": ("Guarantee: only in the limit", "orange", ":material/warning:"),
+    "heuristic": ("Guarantee: heuristic", "orange", ":material/warning:"),
+    "void": ("Guarantee: void", "red", ":material/block:"),
+    "none": ("Not private", "red", ":material/block:"),
+}
+
+
+def page(title: str, path: str) -> Session:
+    """Begin a page: browser title, navigation, heading and the strip of badges. Returns the visitor's session."""
+    st.set_page_config(page_title=f"{title} · DPSynth", page_icon="🔐", layout="wide")
+    session = current()
+    with st.sidebar:
+        st.markdown("### DPSynth")
+        for stage in (HOME, *STAGES):
+            st.page_link(stage.path, label=stage.title, icon=stage.icon)
+        st.divider()
+        _budget(session)
+    st.title(title)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        for place, stage in enumerate(STAGES, start=1):
+            if stage.path == path:
+                st.badge(f"Step {place}", color="gray")
+        st.badge("Teaching mode" if session.mode == "teaching" else "Release mode", color="blue")
+        prospect_badge(session.guarantee)
+    return session
+
+
+def guarantee_badge(guarantee: Guarantee) -> None:
+    """The badge of a release, which cannot be missed."""
+    label, colour, icon = BADGE[guarantee.status]
+    st.badge(label, icon=icon, color=colour)
+
+
+def prospect_badge(guarantee: Guarantee | None) -> None:
+    """What a release made now could claim: nothing has run yet, so nothing is proven yet."""
+    if guarantee is None:
+        st.badge("Guarantee: nothing declared yet", icon=":material/help:", color="gray")
+    elif guarantee.status == "proven":
+        st.badge("Guarantee: possible", icon=":material/verified:", color="green")
+    else:
+        guarantee_badge(guarantee)
+
+
+def _budget(session: Session) -> None:
+    st.markdown("**Privacy budget**")
+    if session.mode == "teaching":
+        st.caption("Teaching mode: the data is public or simulated, so nothing is charged.")
+        return
+    if session.data is None:
+        st.caption("No data set chosen yet.")
+        return
+    try:
+        account = account_of(session)
+    except DPSynthError as error:
+        show_error("The ledger cannot be read.", error)
+        return
+    if account is None:
+        st.caption("This data set has no account yet. Set its total budget on the Data page.")
+        return
+    budget_meter(account)
+
+
+def budget_meter(account: Account) -> None:
+    """What was spent and what is left."""
+    spent, total, left = account.spent, account.total, account.left
+    text = f"ε spent: {number(spent.epsilon)} of {number(total.epsilon)}"
+    st.progress(float(spent.epsilon / total.epsilon), text=text)
+    st.caption(f"ε left: {number(left.epsilon)} · δ left: {number(left.delta)} of {number(total.delta)}")
+
+
+def show_error(heading: str, error: DPSynthError) -> None:
+    """A problem in words. The text may name a column, so it is shown literally, never as markup."""
+    with st.container(border=True):
+        st.error(heading, icon=":material/error:")
+        st.text(str(error))

@@ -1,0 +1,201 @@
+"""The Data page's form for public facts: the editor, the unit of protection, the account, private estimates."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import streamlit as st
+
+from dpsynth_core.budget import Budget
+from dpsynth_core.column import KINDS, ORIGINS
+from dpsynth_core.errors import DPSynthError
+from pages.shared.actions import (
+    account_of,
+    declare_all_public,
+    edit_draft,
+    estimate,
+    load_schema,
+    open_account,
+)
+from pages.shared.frame import show_error
+from pages.shared.session import Session
+from pages.shared.words import number
+
+
+def _editor_columns() -> dict[str, Any]:
+    config = st.column_config
+    return {
+        "keep": config.CheckboxColumn("Keep", help="Off: the column stays out of the synthetic table.", width="small"),
+        "name": config.TextColumn("Column", disabled=True, pinned=True),
+        "public": config.CheckboxColumn(
+            "Public", help="I state that these facts are public knowledge: they could be known without the data."
+        ),
+        "kind": config.SelectboxColumn("Kind", options=list(KINDS), required=True, help="What the values are."),
+        "from": config.TextColumn("From", help="Smallest possible number or date."),
+        "to": config.TextColumn("To", help="Largest possible number or date."),
+        "bins": config.NumberColumn("Bins", min_value=1, step=1, help="Into how many cells the range is cut."),
+        "categories": config.ListColumn("Categories", help="Every possible label, in order if ordinal."),
+        "other": config.TextColumn("Other", help="The label that takes every value not listed."),
+        "missing": config.CheckboxColumn("May be missing", help="Adds a level for missing values."),
+        "decimals": config.NumberColumn("Decimals", min_value=0, step=1, help="Digits after the point."),
+        "unit": config.TextColumn("Unit", help="Shown on axes."),
+        "date format": config.TextColumn("Date format", help="Empty for 2024-12-31; %d/%m/%Y for 31/12/2024."),
+        "origin": config.SelectboxColumn("Origin", options=list(ORIGINS), help="Where the facts come from."),
+    }
+
+
+def edit_schema(session: Session) -> None:
+    """The editable table with its bulk actions, save and load, and what is wrong with it."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if st.button("All of these are public knowledge", icon=":material/verified:", key="all_public"):
+            declare_all_public(session, public=True)
+            st.rerun()
+        if st.button("None is public", key="none_public"):
+            declare_all_public(session, public=False)
+            st.rerun()
+        if session.schema is not None:
+            schema_json = session.schema.to_json()
+            st.download_button(
+                "Save schema",
+                schema_json,
+                "schema.json",
+                icon=":material/download:",
+                on_click="ignore",
+                key="save_schema",
+            )
+    editor_key = f"schema_editor_{session.draft_version}"
+    # The editor keeps what was typed as changes to the table it was given, so that table must not change
+    # while it is on screen; it is taken from the draft whenever the editor appears anew.
+    if editor_key not in st.session_state:
+        session.editor_base = session.draft
+    edited = st.data_editor(
+        session.editor_base,
+        key=editor_key,
+        column_config=_editor_columns(),
+        column_order=list(_editor_columns()),
+        hide_index=True,
+        placeholder="",
+        alt="The public facts, one row per column of the table",
+    )
+    if session.draft is None or not edited.equals(session.draft):
+        edit_draft(session, edited)
+        st.rerun()
+    for problem in session.problems:
+        show_error("Please correct this:", problem)
+    _load_schema(session)
+
+
+def _load_schema(session: Session) -> None:
+    with st.expander("Load a saved schema"):
+        file = st.file_uploader("Schema (JSON)", type=["json"], key=f"schema_file_{session.draft_version}")
+        if file is not None and st.button("Use this schema", key="use_schema"):
+            try:
+                load_schema(session, file.getvalue())
+            except DPSynthError as error:
+                show_error("This schema cannot be used.", error)
+                return
+            st.rerun()
+
+
+def ask_unit(session: Session) -> None:
+    """Whom the guarantee protects."""
+    fixed = session.mode == "release" and account_of(session) is not None
+    rows = st.number_input(
+        "At most how many rows can one person own?",
+        min_value=1,
+        max_value=1000,
+        value=session.rows_per_person,
+        help="The guarantee protects the person. With k rows per person the mechanism runs at epsilon divided by k.",
+        disabled=fixed,
+        width=360,
+    )
+    if rows != session.rows_per_person and session.draft is not None:
+        session.rows_per_person = rows
+        edit_draft(session, session.draft)
+        st.rerun()
+
+
+def ask_account(session: Session) -> None:
+    """In release mode, the total budget of the data set, fixed at first use."""
+    if session.mode == "teaching":
+        return
+    account = account_of(session)
+    if account is not None:
+        st.text(
+            f"This data set has an account, opened {account.created:%Y-%m-%d}: "
+            f"ε {number(account.spent.epsilon)} of {number(account.total.epsilon)} spent."
+        )
+        return
+    with st.form("account"):
+        st.markdown(
+            "**Total budget of this data set.** It covers everything ever released from it and cannot be raised."
+        )
+        left, right = st.columns(2)
+        epsilon = left.number_input("Total epsilon", min_value=0.01, max_value=100.0, value=1.0)
+        delta = right.text_input("Total delta", value="1e-6", help="Zero refuses every method that needs a delta.")
+        if st.form_submit_button("Open the account", type="primary"):
+            try:
+                open_account(session, epsilon, delta)
+            except DPSynthError as error:
+                show_error("The account was not opened.", error)
+                return
+            st.rerun()
+
+
+def ask_estimate(session: Session) -> None:
+    """For "I don't know the range": a private estimate that costs epsilon."""
+    if session.schema is None:
+        return
+    with st.expander("I don't know a range or the categories: estimate them privately"):
+        st.markdown(
+            "A noisy look at one column finds a range that covers nearly all rows, or the labels that many rows share. "
+            "It costs part of the budget, and the result counts as declared."
+        )
+        names = [c.name for c in session.schema if c.is_numeric or c.kind in ("categorical", "ordinal")]
+        if not names:
+            st.caption("No column needs it.")
+            return
+        left, middle, right = st.columns(3)
+        name = left.selectbox("Column", names, key=f"estimate_column_{session.draft_version}")
+        epsilon = middle.number_input("Epsilon", min_value=0.01, max_value=10.0, value=0.1, key="estimate_epsilon")
+        numeric = session.schema[name].is_numeric
+        delta = "0" if numeric else right.text_input("Delta", value="1e-7", key="estimate_delta")
+        blocked = session.mode == "release" and account_of(session) is None
+        if blocked:
+            st.caption("Set the total budget above first.")
+        if st.button("Estimate", key="estimate", disabled=blocked):
+            try:
+                budget = Budget.of(epsilon, delta)
+            except DPSynthError as error:
+                show_error("Please correct this:", error)
+                return
+            if session.mode == "teaching":
+                _run_estimate(session, name, budget, uuid.uuid4().hex)
+            else:
+                confirm_estimate(session, name, budget, uuid.uuid4().hex)
+
+
+@st.dialog("Spend part of the budget?")
+def confirm_estimate(session: Session, name: str, budget: Budget, run_id: str) -> None:
+    """State cost and remainder; nothing is spent before the second button."""
+    account = account_of(session)
+    assert account is not None  # noqa: S101  the button that leads here is disabled without
+    left = account.left
+    st.text(f"Estimating column {name!r} costs ε {number(budget.epsilon)}, δ {number(budget.delta)}.")
+    st.text(f"Left now: ε {number(left.epsilon)}, δ {number(left.delta)}.")
+    st.text(f"Left afterwards: ε {number(left.epsilon - budget.epsilon)}, δ {number(left.delta - budget.delta)}.")
+    with st.container(horizontal=True):
+        if st.button("Spend it", type="primary", key="confirm_estimate"):
+            _run_estimate(session, name, budget, run_id)
+        if st.button("Cancel", key="cancel_estimate"):
+            st.rerun()
+
+
+def _run_estimate(session: Session, name: str, budget: Budget, run_id: str) -> None:
+    try:
+        estimate(session, name, budget, run_id=run_id)
+    except DPSynthError as error:
+        show_error("Nothing was declared.", error)
+        return
+    st.rerun()

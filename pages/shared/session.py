@@ -1,0 +1,99 @@
+"""Everything the app remembers about one visitor, in one typed object.
+
+It lives in Streamlit's session state: in the server's memory, for one browser session, shared with nobody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import pandas as pd
+import streamlit as st
+
+from dpsynth_core.budget import Budget, Guarantee
+from dpsynth_core.errors import DPSynthError
+from dpsynth_core.private import PrivateTable
+from dpsynth_core.schema import Schema
+
+Mode: TypeAlias = Literal["teaching", "release"]
+_KEY = "dpsynth"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DataSet:
+    """The table in use."""
+
+    title: str
+    """What it is called on screen: the example's title or the file's name. Untrusted text."""
+    table: pd.DataFrame
+    """The rows as they came."""
+    uploaded: bool
+    """Whether it came from a person's file."""
+    fingerprint: str | None = None
+    """Its account in the ledger; None in teaching mode, where nothing is charged."""
+
+
+@dataclass(kw_only=True)
+class Session:
+    """One visitor's work."""
+
+    mode: Mode = "teaching"
+    """Teaching: public or simulated data, free. Release: private data, every look is paid for."""
+    data: DataSet | None = None
+    """The table in use."""
+    draft: pd.DataFrame | None = None
+    """The schema as the visitor is editing it, one row per column of the table."""
+    draft_version: int = 0
+    """Counts the changes made other than by typing, so that the editor starts afresh from the draft."""
+    editor_base: pd.DataFrame | None = None
+    """The rows that the editor on screen was given."""
+    rows_per_person: int = 1
+    """The most rows one person owns."""
+    schema: Schema | None = None
+    """The draft as a valid schema; None while something is wrong with it."""
+    problems: list[DPSynthError] = field(default_factory=list)
+    """What is wrong with the draft."""
+    _private: PrivateTable | None = None
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What a release made now could at best claim; None before there is a schema."""
+        if self.schema is None:
+            return None
+        return self.schema.judge(
+            Guarantee(status="proven", budget=Budget.of(1), rows_per_person=self.schema.rows_per_person)
+        )
+
+    def private(self) -> PrivateTable | None:
+        """The table behind its two doors, made anew only when the schema has changed."""
+        if self.data is None or self.schema is None:
+            return None
+        if self._private is None or self._private.schema != self.schema:
+            self._private = PrivateTable(self.data.table, self.schema)
+        return self._private
+
+    def forget_data(self) -> None:
+        """Drop the table and everything that came from it."""
+        self.data = self.draft = self.schema = self._private = None
+        self.problems = []
+        self.rows_per_person = 1
+        self.draft_version += 1
+
+    @property
+    def missing(self) -> list[str]:
+        """What is still to be done on the Data page before a mechanism can be chosen."""
+        steps = []
+        if self.data is None:
+            steps.append("Choose an example or upload a file.")
+        elif self.schema is None:
+            steps.append("Correct the public facts listed in red.")
+        return steps
+
+
+def current() -> Session:
+    """This visitor's session."""
+    if _KEY not in st.session_state:
+        st.session_state[_KEY] = Session()
+    session: Session = st.session_state[_KEY]
+    return session
