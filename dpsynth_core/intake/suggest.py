@@ -47,7 +47,10 @@ def suggest(table: pd.DataFrame) -> Suggestion:
     columns: list[Column] = []
     dropped: dict[str, str] = {}
     for name in table.columns:
-        proposed = _propose(str(name), table[name])
+        try:
+            proposed = _propose(str(name), table[name])
+        except SchemaError:
+            proposed = "No range can be declared for values this extreme."
         if isinstance(proposed, Column):
             columns.append(proposed)
         else:
@@ -90,6 +93,8 @@ def _propose_number(name: str, present: pd.Series[Any], nullable: bool) -> Colum
     values = values[np.isfinite(values)]
     if not len(values):
         return "It has no finite values."
+    if np.abs(values).max() > 1e15:
+        return "Its numbers are too large for a range to be suggested; declare one by hand to keep it."
     whole = bool((values == np.rint(values)).all()) and bool(np.abs(values).max() <= MAX_INTEGER / 2)
     distinct = np.unique(values)
     if whole and len(distinct) <= 2:
@@ -173,7 +178,8 @@ def rounded_bounds(low: float, high: float, *, whole: bool = False) -> tuple[flo
         >>> rounded_bounds(31, 78, whole=True)
         (30, 80)
     """
-    width = (high - low) or abs(high) or 1.0
+    largest = max(abs(low), abs(high))
+    width = max((high - low) or largest or 1.0, 1e-9 * largest, 1e-12)
     power = 10.0 ** math.floor(math.log10(width / 5))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= width / 10)
     step = max(step, 1.0) if whole else step
