@@ -4,8 +4,11 @@ Example:
     >>> import dpsynth_core as dp
     >>> example = dp.EXAMPLES["breast_cancer"]
     >>> private = dp.PrivateTable(example.load(), example.schema)
-    >>> private
-    PrivateTable(569 rows, columns 'diagnosis', 'mean radius', ...)
+    >>> release = dp.synthesize(private, dp.MECHANISMS["kd_tree"](), epsilon=1)
+    >>> release.guarantee.status
+    'proven'
+    >>> len(release.sample())
+    569
 """
 
 from __future__ import annotations
@@ -24,13 +27,16 @@ from dpsynth_core.intake.estimate import discover_categories, estimate_bounds
 from dpsynth_core.intake.examples import EXAMPLES
 from dpsynth_core.intake.readers import read_table
 from dpsynth_core.intake.suggest import suggest_schema
+from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.private import PrivateTable
+from dpsynth_core.release import Release, synthesize
 from dpsynth_core.schema import Schema
 
 __version__ = "0.1.0"
 
 __all__ = [
     "EXAMPLES",
+    "MECHANISMS",
     "Budget",
     "BudgetError",
     "Column",
@@ -40,10 +46,12 @@ __all__ = [
     "LedgerError",
     "ParameterError",
     "PrivateTable",
+    "Release",
     "Schema",
     "SchemaError",
     "discover_categories",
     "estimate_bounds",
     "read_table",
     "suggest_schema",
+    "synthesize",
 ]

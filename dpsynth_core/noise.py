@@ -13,60 +13,31 @@ has no sampler for from a cryptographic generator keyed by the operating system;
 from __future__ import annotations
 
 import math
+import os
 import secrets
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any, ClassVar, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from opendp.domains import atom_domain, vector_domain  # not opendp.prelude, which takes seconds to import
-from opendp.measurements import make_laplace, make_noisy_max
-from opendp.measures import max_divergence, zero_concentrated_divergence
-from opendp.metrics import l1_distance, linf_distance
-from opendp.mod import enable_features
 from randomgen import ChaCha
 
 from dpsynth_core.budget import Amount, Budget, Guarantee, exact, float_up
+from dpsynth_core.calls import Call, Charge, FloatArray, IntArray, Pick, Primitive, SparseNoisy
 from dpsynth_core.errors import BudgetError, ParameterError
+from dpsynth_core.samplers import (
+    decided,
+    opendp_laplace,
+    opendp_selection,
+    sample_free,
+    smoothed_cells,
+    with_empty_cells,
+)
 
-enable_features("contrib")
-
-IntArray: TypeAlias = NDArray[np.int64]
-FloatArray: TypeAlias = NDArray[np.float64]
-Primitive: TypeAlias = Literal[
-    "laplace", "exponential", "permute_and_flip", "integers", "uniform", "binomial", "geometric", "distinct"
-]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Charge:
-    """What one draw on private values costs."""
-
-    label: str
-    """What the draw was for, in the mechanism's words."""
-    primitive: Primitive
-    """Which sampler."""
-    sensitivity: Fraction
-    """The most that one replaced row can change the input: L1 for laplace, per score for a selection."""
-    budget: Budget
-    """Its share."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Call:
-    """One draw, as it reaches the sampler."""
-
-    primitive: Primitive
-    """Which sampler."""
-    private: NDArray[Any] | None
-    """The private values that enter, or None for randomness that no private value touches."""
-    parameters: tuple[int | float, ...]
-    """What else the sampler needs: a scale, a size, a probability."""
-    charge: Charge | None
-    """What the draw costs; None where ``private`` is None."""
+ROWS_PER_THREAD = 10_000
+"""Draws that are worth another thread."""
 
 
 class Noise(ABC):
@@ -122,6 +93,98 @@ class Noise(ABC):
         charge = self._charge("laplace", label, sensitivity, epsilon, delta)
         scale = float_up(charge.sensitivity / charge.budget.epsilon)
         call = Call(primitive="laplace", private=given.astype(np.int64), parameters=(scale,), charge=charge)
+        return cast("IntArray", self._perform(call))
+
+    def sparse_laplace(
+        self,
+        keys: NDArray[Any],
+        values: NDArray[Any],
+        *,
+        zeros: int,
+        threshold: int,
+        pick: Pick,
+        sensitivity: int,
+        epsilon: Amount,
+        label: str,
+    ) -> SparseNoisy:
+        """Discrete Laplace noise on every cell of a domain of which only ``len(keys)`` cells hold rows.
+
+        The law is that of adding noise to all ``len(keys) + zeros`` cells and keeping those that reach
+        ``threshold``: how many of the empty ones do is binomial, which ones is uniform, and by how much they exceed
+        it is geometric (Kreačić et al., Algorithm 5, exact for integers).
+        """
+        charge = self._charge("sparse_laplace", label, sensitivity, epsilon, 0)
+        scale = float_up(charge.sensitivity / charge.budget.epsilon)
+        return self._sparse(keys, values, zeros=zeros, threshold=threshold, pick=pick, scale=scale, charge=charge)
+
+    def open_charge(self, label: str, *, sensitivity: Amount, epsilon: Amount) -> Charge:
+        """Pay once for a sequence of draws whose joint cost is proven elsewhere; pass it to each of them."""
+        return self._charge("decisions", label, sensitivity, epsilon, 0)
+
+    def decisions(
+        self,
+        keys: NDArray[Any],
+        values: NDArray[Any],
+        *,
+        zeros: int,
+        threshold: int,
+        pick: Pick,
+        scale: float,
+        charge: Charge,
+    ) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+        """Which cells reach the threshold after noise, under a charge that was opened before.
+
+        The proof behind such a charge covers the decisions only, so the noisy values are not handed out: returned are
+        whether each listed cell passes, and the keys of the empty ones that do.
+        """
+        if charge not in self._charges:
+            raise BudgetError(f"The draw {charge.label!r} was not paid for. Open its charge first.")
+        noisy = self._sparse(keys, values, zeros=zeros, threshold=threshold, pick=pick, scale=scale, charge=charge)
+        return noisy.values >= threshold, noisy.extra_keys
+
+    def _sparse(
+        self,
+        keys: NDArray[Any],
+        values: NDArray[Any],
+        *,
+        zeros: int,
+        threshold: int,
+        pick: Pick,
+        scale: float,
+        charge: Charge,
+    ) -> SparseNoisy:
+        if zeros < 0 or (zeros and threshold < 1):
+            # Below one, most of the empty cells would pass, and the domain may be larger than memory.
+            raise ParameterError("threshold", threshold, allowed="at least 1 where there are empty cells")
+        call = Call(
+            primitive=charge.primitive, private=np.asarray(values, dtype=np.int64), keys=np.asarray(keys), pick=pick,
+            parameters=(scale, zeros, threshold), charge=charge,
+        )  # fmt: skip
+        return cast("SparseNoisy", self._perform(call))
+
+    def smoothed(
+        self,
+        cells: IntArray,
+        counts: IntArray,
+        *,
+        shape: tuple[int, ...],
+        draws: int,
+        alpha: Fraction,
+        epsilon: Amount,
+        label: str,
+    ) -> IntArray:
+        """Cells drawn with probability proportional to count + ``alpha``, over the whole domain of ``shape``.
+
+        Every draw costs at most ln(1 + 1/alpha); the caller states their sum. Integers decide, never floats: see
+        ``docs/proofs.md``, section 7.
+        """
+        if alpha <= 0 or draws < 1:
+            raise ParameterError("alpha", str(alpha), allowed="greater than 0, with at least one draw")
+        charge = self._charge("smoothed", label, 2, epsilon, 0)
+        call = Call(
+            primitive="smoothed", private=np.asarray(counts, dtype=np.int64), keys=np.asarray(cells),
+            parameters=(draws, alpha.numerator, alpha.denominator, *shape), charge=charge,
+        )  # fmt: skip
         return cast("IntArray", self._perform(call))
 
     def exponential(self, scores: NDArray[Any], *, sensitivity: Amount, epsilon: Amount, label: str) -> int:
@@ -215,16 +278,27 @@ class SecureNoise(Noise):
         self._generator = np.random.Generator(ChaCha(key=secrets.randbits(256), rounds=20))
 
     def _perform(self, call: Call) -> Any:
+        if call.private is None:
+            return sample_free(self._generator, call)
         if call.primitive == "laplace":
-            assert call.private is not None  # noqa: S101
-            if not call.private.size:
-                return call.private.copy()
-            noisy = _opendp_laplace(call.parameters[0])(call.private.ravel().tolist())
-            return np.array(noisy, dtype=np.int64).reshape(call.private.shape)
-        if call.primitive in ("exponential", "permute_and_flip"):
-            assert call.private is not None  # noqa: S101
-            return _opendp_selection(call.primitive, call.parameters[0])(call.private.tolist())
-        return _sample(self._generator, call)
+            return self._laplace(call.private, call.parameters[0])
+        if call.primitive == "sparse_laplace":
+            return with_empty_cells(self._generator, call, self._laplace(call.private, call.parameters[0]))
+        if call.primitive == "decisions":
+            return with_empty_cells(self._generator, call, decided(self._generator, call, self._laplace))
+        if call.primitive == "smoothed":
+            return smoothed_cells(self._generator, call)
+        return opendp_selection(call.primitive, call.parameters[0])(call.private.tolist())
+
+    @staticmethod
+    def _laplace(values: IntArray, scale: float) -> IntArray:
+        if not values.size:
+            return values.copy()
+        # OpenDP works outside the interpreter's lock, so a long vector is shared out over the cores.
+        parts = np.array_split(values.ravel(), min(os.cpu_count() or 1, 1 + values.size // ROWS_PER_THREAD))
+        with ThreadPoolExecutor(len(parts)) as pool:
+            noisy = list(pool.map(opendp_laplace(scale), (part.tolist() for part in parts)))
+        return np.concatenate([np.array(part, dtype=np.int64) for part in noisy]).reshape(values.shape)
 
 
 class SeededNoise(Noise):
@@ -238,64 +312,25 @@ class SeededNoise(Noise):
 
     def _perform(self, call: Call) -> Any:
         if call.private is None:
-            return _sample(self._generator, call)
-        scale = call.parameters[0]
+            return sample_free(self._generator, call)
         if call.primitive == "laplace":
-            # The difference of two geometric variables is two-sided geometric.
-            success = -math.expm1(-1 / scale)
-            first, second = self._generator.geometric(success, size=(2, *call.private.shape))
-            return call.private + (first - second)
-        if call.primitive == "exponential":
-            # Gumbel-max: the largest of score/scale plus Gumbel noise is the exponential mechanism.
-            return np.argmax(call.private / scale + self._generator.gumbel(size=len(call.private)))
-        # Report-noisy-max with exponential noise is permute-and-flip (Ding et al. 2021).
-        return np.argmax(call.private / scale + self._generator.exponential(size=len(call.private)))
+            return self._laplace(call.private, call.parameters[0])
+        if call.primitive == "sparse_laplace":
+            return with_empty_cells(self._generator, call, self._laplace(call.private, call.parameters[0]))
+        if call.primitive == "decisions":
+            return with_empty_cells(self._generator, call, decided(self._generator, call, self._laplace))
+        if call.primitive == "smoothed":
+            return smoothed_cells(self._generator, call)
+        return self._choose(call.private / call.parameters[0], call.primitive)
 
+    def _choose(self, scores: FloatArray, primitive: Primitive) -> int:
+        # The largest of scores plus Gumbel noise is the exponential mechanism; with exponential noise it is
+        # permute-and-flip (Ding et al. 2021).
+        draw = self._generator.gumbel if primitive == "exponential" else self._generator.exponential
+        return int(np.argmax(scores + draw(size=len(scores))))
 
-@lru_cache(maxsize=256)
-def _opendp_laplace(scale: float) -> Any:
-    space = vector_domain(atom_domain(T="i64")), l1_distance(T="i64")
-    return make_laplace(*space, scale=scale)
-
-
-@lru_cache(maxsize=256)
-def _opendp_selection(primitive: str, scale: float) -> Any:
-    # OpenDP picks the noise by the measure: under max-divergence make_noisy_max is permute-and-flip; under
-    # zero-concentrated divergence it is Gumbel noise, which is the exponential mechanism, here charged as pure.
-    exponential = primitive == "exponential"
-    measure = zero_concentrated_divergence() if exponential else max_divergence()
-    space = vector_domain(atom_domain(T="f64", nan=False)), linf_distance(T="f64")
-    return make_noisy_max(*space, measure, scale=scale)
-
-
-def _sample(generator: np.random.Generator, call: Call) -> Any:
-    """Randomness that no private value touches, the same way for both sources."""
-    primitive, parameters = call.primitive, call.parameters
-    if primitive == "uniform":
-        return generator.random(int(parameters[0]))
-    if primitive == "binomial":
-        return generator.binomial(int(parameters[0]), parameters[1])
-    if primitive == "geometric":
-        return generator.geometric(parameters[0], size=int(parameters[1])) - 1
-    below, size = int(parameters[0]), int(parameters[1])
-    if below <= 2**63 - 1:
-        if primitive == "integers":
-            return generator.integers(0, below, size=size)
-        return generator.choice(below, size=size, replace=False)
-    draws: dict[int, None] | list[int]
-    if primitive == "integers":
-        draws = [_big_integer(generator, below) for _ in range(size)]
-    else:
-        draws = {}
-        while len(draws) < size:
-            draws[_big_integer(generator, below)] = None
-    return np.array([*draws, None], dtype=object)[:-1]
-
-
-def _big_integer(generator: np.random.Generator, below: int) -> int:
-    """A uniform Python int of any size, by rejection."""
-    bits = (below - 1).bit_length()
-    while True:
-        draw = int.from_bytes(generator.bytes(-(-bits // 8)), "little") >> (-bits % 8)
-        if draw < below:
-            return draw
+    def _laplace(self, values: IntArray, scale: float) -> IntArray:
+        # The difference of two geometric variables is two-sided geometric.
+        first, second = self._generator.geometric(-math.expm1(-1 / scale), size=(2, *values.shape))
+        noisy: IntArray = values + (first - second)
+        return noisy

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dpsynth_core.calls import Call, SparseNoisy
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.noise import Call, Noise
+from dpsynth_core.noise import Noise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,19 +89,60 @@ class Replay(Noise):
                 f"Draw {step + 1} was {_form(before.call)} on the first table and {_form(call)} on the second."
             )
         self.distances.append(_distance(before.call, call))
-        return before.output
+        return _aligned(before, call) if isinstance(before.output, SparseNoisy) else before.output
+
+
+def _aligned(before: Draw, call: Call) -> SparseNoisy:
+    """The recorded outcome told for the cells that are listed now; those that were not listed stayed below."""
+    output, threshold = before.output, int(call.parameters[2])
+    assert before.call.keys is not None  # noqa: S101
+    assert call.keys is not None  # noqa: S101
+    known = dict(zip(before.call.keys.tolist(), output.values.tolist(), strict=True))
+    extra = dict(zip(output.extra_keys.tolist(), output.extra_values.tolist(), strict=True))
+    listed = call.keys.tolist()
+    values = [known.get(key, extra.get(key, threshold - 1)) for key in listed]
+    now = set(listed)
+    rest = {key: value for key, value in (known | extra).items() if key not in now and value >= threshold}
+    return SparseNoisy(
+        values=np.array(values, dtype=np.int64),
+        extra_keys=np.array(list(rest), dtype=before.call.keys.dtype),
+        extra_values=np.array(list(rest.values()), dtype=np.int64),
+    )
 
 
 def _form(call: Call) -> tuple[Any, ...]:
     """Everything about a call that must not depend on a single row."""
-    shape = None if call.private is None else call.private.shape
+    if call.primitive in ("sparse_laplace", "decisions"):
+        scale, zeros, threshold = call.parameters
+        # How many cells are listed depends on the rows; how many there are does not.
+        return call.primitive, call.charge, scale, threshold, len(_values(call)) + zeros
+    shape = None if call.private is None or call.keys is not None else call.private.shape
     return call.primitive, call.charge, call.parameters, shape
 
 
+def _values(call: Call) -> NDArray[Any]:
+    return np.zeros(0) if call.private is None else call.private
+
+
 def _distance(before: Call, after: Call) -> float:
-    """L1 distance for laplace, largest difference for a selection; infinite where a value is not a number."""
-    if before.private is None or after.private is None or not before.private.size:
+    """L1 distance of counts, largest difference of scores; infinite where a value is not a number."""
+    first, second = _values(before), _values(after)
+    if before.keys is not None and after.keys is not None:
+        return _keyed_distance(before.keys, first, after.keys, second)
+    if not first.size:
         return 0.0
-    moved = np.abs(after.private.astype(np.float64) - before.private.astype(np.float64))
+    moved = np.abs(second.astype(np.float64) - first.astype(np.float64))
     distance = float(moved.sum() if before.primitive == "laplace" else moved.max())
     return math.inf if math.isnan(distance) else distance
+
+
+def _keyed_distance(
+    first_keys: NDArray[Any], first: NDArray[Any], second_keys: NDArray[Any], second: NDArray[Any]
+) -> float:
+    """L1 distance of two sparse counts: a cell that is not listed holds nothing."""
+    counts: dict[Any, int] = {}
+    for sign, keys, values in ((1, first_keys, first), (-1, second_keys, second)):
+        for key, value in zip(keys.tolist(), values.tolist(), strict=True):
+            cell = tuple(key) if isinstance(key, list) else key
+            counts[cell] = counts.get(cell, 0) + sign * value
+    return float(sum(abs(value) for value in counts.values()))

@@ -14,12 +14,16 @@ CORE = ROOT / "dpsynth_core"
 LAYERS = [
     ("errors",),
     ("settings", "database", "budget"),
-    ("fingerprint", "noise", "column"),
+    ("fingerprint", "calls", "column"),
+    ("samplers",),
+    ("noise",),
     ("ledger", "recording", "schema"),
     ("encoding",),
     ("counts",),
     ("private",),
-    ("intake",),
+    ("intake", "partition"),
+    ("mechanisms",),
+    ("release",),
     ("charts",),
 ]
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}

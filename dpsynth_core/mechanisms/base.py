@@ -1,0 +1,85 @@
+"""What every mechanism has: parameters, one verb, and an honest description of itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol, Self, TypeAlias
+
+import pandas as pd
+
+from dpsynth_core.budget import Amount, Status
+from dpsynth_core.errors import ParameterError
+from dpsynth_core.noise import Noise
+from dpsynth_core.private import PrivateTable
+from dpsynth_core.schema import Schema
+
+Progress: TypeAlias = Callable[[str, float], None]
+"""Told the stage and the share that is done; raises to cancel."""
+
+
+def no_progress(stage: str, done: float) -> None:
+    """Nobody is watching."""
+
+
+class Model(Protocol):
+    """What a mechanism has learned: free to use, because everything in it was paid for."""
+
+    def sample(self, rows: int, noise: Noise) -> pd.DataFrame:
+        """That many synthetic rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism(ABC):
+    """A way to turn a private table into a synthetic one: frozen parameters and one verb, ``fit``."""
+
+    key: ClassVar[str]
+    """Name in the registry."""
+    title: ClassVar[str]
+    """What people call it."""
+    summary: ClassVar[str]
+    """What it does, in a sentence."""
+    good_for: ClassVar[str]
+    """When to choose it, in a sentence."""
+    paper: ClassVar[str]
+    """Where it comes from."""
+    status: ClassVar[Status] = "proven"
+    """How far its guarantee can be trusted at best."""
+
+    rows: int | None = None
+    """Rows of the synthetic table. None: as many as the original has."""
+    reason: str = field(default="", compare=False)
+    """Why the parameters are what they are; filled in by ``suggest``."""
+
+    def __post_init__(self) -> None:
+        check_whole("rows", self.rows, 1, 10**8, optional=True)
+
+    @classmethod
+    @abstractmethod
+    def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
+        """Parameters from public facts only, with the reason in a sentence."""
+
+    @abstractmethod
+    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> Model:
+        """Learn a model, spending the noise source's whole budget."""
+
+
+def check_whole(parameter: str, value: object, low: int, high: int, *, optional: bool = False) -> None:
+    """Refuse anything but a whole number in a range (or, where that means "choose for me", None)."""
+    if value is None and optional:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise ParameterError(parameter, value, allowed=f"a whole number from {low} to {high}")
+
+
+def check_between(parameter: str, value: object, low: float, high: float) -> None:
+    """Refuse anything but a number strictly between two others."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low < value < high:
+        raise ParameterError(parameter, value, allowed=f"a number greater than {low:g} and less than {high:g}")
+
+
+def check_choice(parameter: str, value: object, choices: tuple[str, ...]) -> None:
+    """Refuse anything but one of the choices."""
+    if value not in choices:
+        raise ParameterError(parameter, value, allowed=", ".join(choices))

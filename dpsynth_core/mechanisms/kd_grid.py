@@ -1,0 +1,72 @@
+"""Data-independent binning (Kreačić et al. 2023, Algorithm 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self
+
+from dpsynth_core.budget import Amount
+from dpsynth_core.errors import ParameterError
+from dpsynth_core.mechanisms.base import Mechanism, Progress, check_choice, check_whole, no_progress
+from dpsynth_core.noise import Noise
+from dpsynth_core.partition.grid import Grid, noisy_grid, suggested_bins
+from dpsynth_core.partition.model import PartitionModel
+from dpsynth_core.partition.rules import COUNT_SENSITIVITY, spurious_threshold
+from dpsynth_core.private import PrivateTable
+from dpsynth_core.schema import Schema
+
+MOST_CELLS = 2**62
+MOST_INVENTED = 5_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class KDGrid(Mechanism):
+    """Count equal cells, add noise, keep the cells whose noisy count reaches a threshold.
+
+    Empty cells take part without being listed (Algorithm 5), so the grid may be far larger than memory.
+    """
+
+    key: ClassVar[str] = "kd_grid"
+    title: ClassVar[str] = "Thresholded grid"
+    summary: ClassVar[str] = "Counts equal cells with noise and keeps only those that stand out."
+    good_for: ClassVar[str] = "Two or three numeric columns whose rows fill a small part of the domain."
+    paper: ClassVar[str] = "Kreačić et al. (2023), Algorithms 1 and 5."
+
+    bins: int | None = None
+    """Cells along every numeric column (R/w). None: as declared in the schema."""
+    threshold: int | None = None
+    """Smallest noisy count that is kept (t). None: empty cells invent at most one row in a hundred."""
+    placement: Literal["uniform", "centre"] = "uniform"
+    """Where a row lies in its cell: anywhere, or in the middle."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole("bins", self.bins, 1, 65_536, optional=True)
+        check_whole("threshold", self.threshold, 1, 10**9, optional=True)
+        check_choice("placement", self.placement, ("uniform", "centre"))
+
+    @classmethod
+    def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
+        """Parameters from public facts only."""
+        bins = suggested_bins(schema, n, epsilon)
+        return cls(
+            bins=bins,
+            reason=f"{bins} bins per numeric column give a cell about ten rows per 1/epsilon where the columns "
+            "allow it; the threshold lets empty cells invent at most one row in a hundred.",
+        )
+
+    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
+        """Noisy counts above the threshold."""
+        grid = Grid.of(table.schema, self.bins)
+        if grid.cells > MOST_CELLS:
+            raise ParameterError(
+                "cells", grid.cells, allowed="at most 2^62",
+                remedy="Use fewer bins or columns, or kd_tree or smoothed_histogram, which fit any domain.",
+            )  # fmt: skip
+        progress("Counting the cells", 0.0)
+        scale = COUNT_SENSITIVITY / noise.budget.epsilon
+        threshold = self.threshold or spurious_threshold(grid.cells, table.n, scale)
+        cells, counts = noisy_grid(
+            grid, table, noise, threshold=threshold, label="counts of all cells", most=MOST_INVENTED
+        )
+        return grid.model(cells, counts, rows=table.n, centre=self.placement == "centre")

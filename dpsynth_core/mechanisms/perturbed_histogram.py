@@ -1,0 +1,65 @@
+"""DP perturbed histogram (Montoya Perez et al. 2024, section 3.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self
+
+from dpsynth_core.budget import Amount
+from dpsynth_core.errors import ParameterError
+from dpsynth_core.mechanisms.base import Mechanism, Progress, check_choice, check_whole, no_progress
+from dpsynth_core.noise import Noise
+from dpsynth_core.partition.grid import Grid, noisy_grid, suggested_bins
+from dpsynth_core.partition.model import PartitionModel
+from dpsynth_core.private import PrivateTable
+from dpsynth_core.schema import Schema
+
+MOST_CELLS = 5_000_000
+"""Beyond this a full grid is refused before anything is allocated."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerturbedHistogram(Mechanism):
+    """Count every cell of a grid, add noise to every count, set negative ones to zero, draw rows from the rest."""
+
+    key: ClassVar[str] = "perturbed_histogram"
+    title: ClassVar[str] = "Perturbed histogram"
+    summary: ClassVar[str] = "Adds noise to the count of every cell of a grid and draws rows from the noisy counts."
+    good_for: ClassVar[str] = (
+        "One to three columns and many rows per cell. Beware of false discoveries at small epsilon."
+    )
+    paper: ClassVar[str] = "Montoya Perez et al. (2024), after Dwork et al. (2006)."
+
+    bins: int | None = None
+    """Cells along every numeric column. None: as declared in the schema."""
+    placement: Literal["uniform", "centre"] = "uniform"
+    """Where a row lies in its cell: anywhere, or in the middle (as in the paper's experiments)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole("bins", self.bins, 1, 65_536, optional=True)
+        check_choice("placement", self.placement, ("uniform", "centre"))
+
+    @classmethod
+    def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
+        """Parameters from public facts only."""
+        bins = suggested_bins(schema, n, epsilon)
+        cells = Grid.of(schema, bins).cells
+        return cls(
+            bins=bins,
+            reason=f"{bins} bins per numeric column make {cells:,} cells for {n:,} rows, about ten rows per cell and "
+            "1/epsilon where the columns allow it.",
+        )
+
+    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
+        """Noisy counts of all cells."""
+        grid = Grid.of(table.schema, self.bins)
+        if grid.cells > MOST_CELLS:
+            raise ParameterError(
+                "cells", grid.cells, allowed=f"at most {MOST_CELLS:,} for a full grid",
+                remedy="Use fewer bins or columns, or kd_tree or smoothed_histogram, which fit any domain.",
+            )  # fmt: skip
+        progress("Counting the cells", 0.0)
+        # c_i + DLap(2/eps); an integer is positive or is set to zero, so the threshold is one.
+        cells, counts = noisy_grid(grid, table, noise, threshold=1, label="counts of all cells", most=MOST_CELLS)
+        return grid.model(cells, counts, rows=table.n, centre=self.placement == "centre")

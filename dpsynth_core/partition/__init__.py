@@ -1,0 +1,1 @@
+"""Cutting the declared domain into cells: grids and trees."""

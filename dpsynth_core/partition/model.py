@@ -1,0 +1,75 @@
+"""A partition with weights: what the partition mechanisms learn, and how rows are drawn from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from dpsynth_core.encoding import FloatArray, IntArray, codec_for
+from dpsynth_core.noise import Noise
+from dpsynth_core.partition.axis import Axis
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionModel:
+    """Boxes over the declared domain and the (noisy) number of rows in each. Safe to show: nothing here is private."""
+
+    axes: tuple[Axis, ...]
+    """One per column, in the schema's order."""
+    low: IntArray
+    """First slot of each box, by axis."""
+    high: IntArray
+    """One past the last slot of each box, by axis."""
+    weights: FloatArray
+    """Noisy rows in each box: never negative, and adding up to the number of rows."""
+    centre: bool
+    """Whether rows are placed at the middle of their box or anywhere in it."""
+
+    @classmethod
+    def of(
+        cls, axes: tuple[Axis, ...], low: IntArray, high: IntArray, weights: FloatArray, *, rows: int, centre: bool
+    ) -> PartitionModel:
+        """Negative weights become zero and the rest is rescaled to ``rows``; if nothing is left, the domain is."""
+        kept = weights > 0
+        if not kept.any():
+            low, high = np.zeros((1, len(axes)), dtype=np.int64), np.array([[axis.size for axis in axes]])
+            weights, kept = np.ones(1), np.ones(1, dtype=np.bool_)
+        positive = weights[kept]
+        return cls(axes=axes, low=low[kept], high=high[kept], weights=positive * (rows / positive.sum()), centre=centre)
+
+    def sample(self, rows: int, noise: Noise) -> pd.DataFrame:
+        """That many rows, each box getting its share rounded up or down, in random order."""
+        box = self._allot(rows, noise)[noise.distinct(rows, rows)]
+        columns = {}
+        for i, axis in enumerate(self.axes):
+            positions = axis.place(self.low[:, i], self.high[:, i], box, noise.uniform, centre=self.centre)
+            columns[axis.column.name] = codec_for(axis.column).restore(positions)
+        return pd.DataFrame(columns, copy=False)
+
+    def _allot(self, rows: int, noise: Noise) -> IntArray:
+        """Systematic sampling: one uniform start, then equal steps through the cumulated weights."""
+        ends = np.cumsum(self.weights)
+        marks = (noise.uniform(1) + np.arange(rows)) * (ends[-1] / rows)
+        box = np.searchsorted(ends, marks, side="right")
+        return np.asarray(np.minimum(box, len(ends) - 1), dtype=np.int64)
+
+    def centres(self) -> FloatArray:
+        """The middle of each box on every axis, as positions: for distances between weighted points."""
+        every = np.arange(len(self.weights))
+        return np.column_stack(
+            [
+                axis.place(self.low[:, i], self.high[:, i], every, np.zeros, centre=True).values
+                for i, axis in enumerate(self.axes)
+            ]
+        ).astype(np.float64)
+
+    def leaves(self) -> pd.DataFrame:
+        """Every box with its bounds and its noisy count, for pictures and for readers."""
+        columns: dict[str, list[object]] = {}
+        for i, axis in enumerate(self.axes):
+            ends = [axis.describe(int(a), int(b)) for a, b in zip(self.low[:, i], self.high[:, i], strict=True)]
+            columns[f"{axis.column.name} from"] = [end[0] for end in ends]
+            columns[f"{axis.column.name} to"] = [end[1] for end in ends]
+        return pd.DataFrame(columns).assign(rows=self.weights)

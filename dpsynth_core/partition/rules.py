@@ -1,0 +1,113 @@
+"""When a box of a KD tree is split."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth_core.budget import float_up
+from dpsynth_core.calls import Charge
+from dpsynth_core.encoding import FloatArray, IntArray
+from dpsynth_core.noise import Noise
+from dpsynth_core.partition.kdtree import Boxes
+
+COUNT_SENSITIVITY = 2
+"""A replaced row leaves one box of every level and enters another."""
+PRIVTREE_LOSS = 4
+"""The decisions of a whole tree cost this many times 1/scale, however deep it grows (docs/proofs.md, section 9)."""
+
+LN2_UP = math.nextafter(math.log(2), 1)
+
+Decision = tuple[NDArray[np.bool_], IntArray, FloatArray, FloatArray]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelRule:
+    """The paper's rule: every level pays an equal share for noisy counts (Kreačić et al., Algorithm 3)."""
+
+    epsilon: Fraction
+    """For the decisions of one level."""
+    threshold: int
+    """Split where count + noise exceeds this (tau)."""
+
+    def decide(self, boxes: Boxes, *, zeros: int, pick: Callable[[int], IntArray], noise: Noise) -> Decision:
+        """Noisy count above the threshold; the noisy counts are paid for and may be used again."""
+        # Algorithm 3, line 5: |P| + Lap(2 (h' - h) / eps') > tau.
+        noisy = noise.sparse_laplace(
+            boxes.prefix, boxes.counts, zeros=zeros, threshold=self.threshold + 1, pick=pick,
+            sensitivity=COUNT_SENSITIVITY, epsilon=self.epsilon, label="split decisions of one level",
+        )  # fmt: skip
+        split = noisy.values > self.threshold
+        return split, noisy.extra_keys, noisy.values.astype(np.float64), noisy.extra_values.astype(np.float64)
+
+    @property
+    def variance(self) -> float:
+        """Of the noisy counts."""
+        return laplace_variance(COUNT_SENSITIVITY / self.epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivTreeRule:
+    """PrivTree (Zhang, Xiao & Xie 2016): a bias that grows with depth lets one noise scale pay for every level."""
+
+    charge: Charge
+    """Opened once, for the decisions of the whole tree."""
+    scale: float
+    """Of the noise (lambda)."""
+    bias: int
+    """What every further decision subtracts from the count (delta); at least scale * ln 2."""
+    threshold: int
+    """Count that a box needs beyond its bias to be more likely split than not (theta)."""
+
+    @classmethod
+    def open(cls, noise: Noise, *, epsilon: Fraction, threshold: int) -> PrivTreeRule:
+        """Pay for a tree and derive scale and bias from the price."""
+        charge = noise.open_charge("split decisions of the tree", sensitivity=COUNT_SENSITIVITY, epsilon=epsilon)
+        scale = float_up(PRIVTREE_LOSS / epsilon)
+        return cls(charge=charge, scale=scale, bias=math.ceil(scale * LN2_UP), threshold=threshold)
+
+    def decide(self, boxes: Boxes, *, zeros: int, pick: Callable[[int], IntArray], noise: Noise) -> Decision:
+        """Biased count plus noise above the threshold; only the decision is paid for."""
+        # b(v) = max(theta - delta, c(v) - depth * delta) and split if b(v) + noise > theta, all shifted by
+        # delta - theta so that an empty box stands at zero.
+        biased = np.maximum(boxes.counts - boxes.decisions * self.bias - self.threshold, 0)
+        split, extra = noise.decisions(
+            boxes.prefix, biased, zeros=zeros, threshold=self.bias + 1, pick=pick, scale=self.scale, charge=self.charge
+        )
+        return split, extra, np.zeros(len(split)), np.zeros(len(extra))
+
+    @property
+    def variance(self) -> float:
+        """The counts behind the decisions are not paid for, so they tell nothing."""
+        return math.inf
+
+
+def spurious_threshold(cells: int, rows: int, scale: Fraction) -> int:
+    """Smallest threshold at which empty cells are expected to invent at most one row in a hundred.
+
+    An empty cell passes t with probability a^t / (1 + a) and then counts t + a / (1 - a) rows on average.
+    """
+    a = math.exp(-1 / scale)
+
+    def invented(t: int) -> float:
+        return math.exp(math.log(cells) - t / scale) / (1 + a) * (t + a / (1 - a))
+
+    low, high = 0, 1
+    while invented(high) > rows / 100:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if invented(middle) > rows / 100 else (low, middle)
+    return high
+
+
+def laplace_variance(scale: Fraction) -> float:
+    """Variance of discrete Laplace noise: 2 a / (1 - a)^2 with a = exp(-1/scale)."""
+    a = math.exp(-1 / scale)
+    # Never zero, so that averages by inverse variance are defined where there is hardly any noise.
+    return max(2 * a / (1 - a) ** 2, 1e-9)

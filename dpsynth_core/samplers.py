@@ -1,0 +1,127 @@
+"""How each kind of call is drawn: OpenDP's exact samplers, and what OpenDP has none for.
+
+Private to ``noise``; everything else draws through a :class:`~dpsynth_core.noise.Noise`, which keeps the accounts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from opendp.domains import atom_domain, vector_domain  # not opendp.prelude, which takes seconds to import
+from opendp.measurements import make_laplace, make_noisy_max
+from opendp.measures import max_divergence, zero_concentrated_divergence
+from opendp.metrics import l1_distance, linf_distance
+from opendp.mod import enable_features
+
+from dpsynth_core.calls import Call, IntArray, SparseNoisy
+
+enable_features("contrib")
+
+
+@lru_cache(maxsize=256)
+def opendp_laplace(scale: float) -> Any:
+    """OpenDP's measurement that adds discrete Laplace noise of this scale to integers."""
+    space = vector_domain(atom_domain(T="i64")), l1_distance(T="i64")
+    return make_laplace(*space, scale=scale)
+
+
+@lru_cache(maxsize=256)
+def opendp_selection(primitive: str, scale: float) -> Any:
+    """OpenDP's measurement that selects an index privately."""
+    # OpenDP picks the noise by the measure: under max-divergence make_noisy_max is permute-and-flip; under
+    # zero-concentrated divergence it is Gumbel noise, which is the exponential mechanism, here charged as pure.
+    exponential = primitive == "exponential"
+    measure = zero_concentrated_divergence() if exponential else max_divergence()
+    space = vector_domain(atom_domain(T="f64", nan=False)), linf_distance(T="f64")
+    return make_noisy_max(*space, measure, scale=scale)
+
+
+def with_empty_cells(generator: np.random.Generator, call: Call, noisy: IntArray) -> SparseNoisy:
+    """Let the empty cells take part in a draw: Kreačić et al., Algorithm 5, for integers."""
+    scale, zeros, threshold = call.parameters[0], int(call.parameters[1]), int(call.parameters[2])
+    a = math.exp(-1 / scale)
+    survivors = int(generator.binomial(zeros, a**threshold / (1 + a))) if zeros else 0
+    assert call.pick is not None  # noqa: S101
+    # Above a threshold of at least one, the two-sided geometric law is geometric: P(t + k | X >= t) = (1 - a) a^k.
+    tail = threshold + generator.geometric(-math.expm1(-1 / scale), size=survivors) - 1
+    return SparseNoisy(values=noisy, extra_keys=call.pick(survivors), extra_values=tail)
+
+
+def decided(generator: np.random.Generator, call: Call, laplace: Callable[[IntArray, float], IntArray]) -> IntArray:
+    """For listed cells, any value on the right side of the threshold: cells at zero only need a biased coin.
+
+    Most boxes of a tree stand at zero; a coin of the exact bias has the law of comparing zero plus noise.
+    """
+    assert call.private is not None  # noqa: S101
+    scale, threshold = call.parameters[0], int(call.parameters[2])
+    out = np.full(len(call.private), threshold - 1, dtype=np.int64)
+    positive = call.private > 0
+    out[positive] = laplace(call.private[positive], scale)
+    a = math.exp(-1 / scale)
+    out[~positive] += generator.random(int((~positive).sum())) < a**threshold / (1 + a)
+    return out
+
+
+def smoothed_cells(generator: np.random.Generator, call: Call) -> IntArray:
+    """Each draw is a row's own cell with probability n q / (n q + K p) for alpha = p/q, else uniform over K cells."""
+    assert call.private is not None  # noqa: S101
+    assert call.keys is not None  # noqa: S101
+    draws, p, q, *shape = (int(value) for value in call.parameters)
+    rows = int(call.private.sum())
+    from_rows = _bernoulli(generator, Fraction(rows * q, rows * q + math.prod(shape) * p), draws)
+    out = np.column_stack([generator.integers(0, size, size=draws) for size in shape])
+    row = generator.integers(0, rows, size=int(from_rows.sum()))
+    out[from_rows] = call.keys[np.searchsorted(np.cumsum(call.private), row, side="right")]
+    return out
+
+
+def _bernoulli(generator: np.random.Generator, probability: Fraction, size: int) -> NDArray[np.bool_]:
+    """Independent coins of an exactly rational bias: 62 random bits decide, more only where those tie."""
+    bits = 62
+    scaled = probability * 2**bits
+    cut = math.floor(scaled)
+    drawn = generator.integers(0, 2**bits, size=size)
+    heads = drawn < cut
+    ties = np.flatnonzero(drawn == cut)
+    if len(ties) and scaled != cut:
+        heads[ties] = _bernoulli(generator, scaled - cut, len(ties))
+    return np.asarray(heads, dtype=np.bool_)
+
+
+def sample_free(generator: np.random.Generator, call: Call) -> Any:
+    """Randomness that no private value touches, the same way for both sources."""
+    primitive, parameters = call.primitive, call.parameters
+    if primitive == "uniform":
+        return generator.random(int(parameters[0]))
+    if primitive == "binomial":
+        return generator.binomial(int(parameters[0]), parameters[1])
+    if primitive == "geometric":
+        return generator.geometric(parameters[0], size=int(parameters[1])) - 1
+    below, size = int(parameters[0]), int(parameters[1])
+    if below <= 2**63 - 1:
+        if primitive == "integers":
+            return generator.integers(0, below, size=size)
+        return generator.choice(below, size=size, replace=False)
+    draws: dict[int, None] | list[int]
+    if primitive == "integers":
+        draws = [_big_integer(generator, below) for _ in range(size)]
+    else:
+        draws = {}
+        while len(draws) < size:
+            draws[_big_integer(generator, below)] = None
+    return np.array([*draws, None], dtype=object)[:-1]
+
+
+def _big_integer(generator: np.random.Generator, below: int) -> int:
+    """A uniform Python int of any size, by rejection."""
+    bits = (below - 1).bit_length()
+    while True:
+        draw = int.from_bytes(generator.bytes(-(-bits // 8)), "little") >> (-bits % 8)
+        if draw < below:
+            return draw
