@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 .PHONY: run test test-all lint types bench clean
 
 run: $(STAMP)-run
-	$(BIN)/streamlit run app.py --server.headless=false
+	$(BIN)/streamlit run app.py
 
 test: $(STAMP)-dev lint types
 	$(BIN)/pytest -n auto --dist worksteal -m "not slow"

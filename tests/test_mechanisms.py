@@ -301,3 +301,19 @@ def test_the_partition_can_be_looked_at(key: str) -> None:
     assert leaves["x1 from"].min() >= -700
     assert leaves["x1 to"].max() <= 900
     assert (leaves["x1 from"] < leaves["x1 to"]).all()
+
+
+@pytest.mark.parametrize("rule", ["privtree", "levels"])
+@pytest.mark.parametrize("free", [0, 1, 5, 12])
+@pytest.mark.parametrize("deepest", [None, 0, 12, 62])
+def test_every_shape_of_tree_keeps_the_contract(rule: str, free: int, deepest: int | None) -> None:
+    table = private()
+    mechanism = MECHANISMS["kd_tree"](rule=rule, free_levels=free, max_levels=deepest)  # type: ignore[call-arg]
+    release = dp.synthesize(table, mechanism, epsilon=1)
+    assert sum(charge.budget.epsilon for charge in release.charges) == 1
+    assert all(moved.total == 0 for moved in touched(release.sample(), table.schema).values())
+
+
+def test_more_free_levels_than_memory_can_hold_are_refused() -> None:
+    with pytest.raises(dp.ParameterError, match="free_levels"):
+        dp.synthesize(wide_table(), MECHANISMS["kd_tree"](free_levels=40), epsilon=1)  # type: ignore[call-arg]

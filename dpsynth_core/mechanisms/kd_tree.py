@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -64,8 +65,9 @@ class KDTree(Mechanism):
     """Halvings after which a box is never split (h'). None: as deep as codes reach, or eight decisions for 'levels'."""
     split_share: float = 0.5
     """Share of epsilon for the decisions; the rest goes to the counts."""
-    split_threshold: int = 0
-    """Rows that a box needs to be worth splitting (theta or tau), beyond what the rule itself asks."""
+    split_threshold: int | None = None
+    """Rows that a box needs to be worth splitting (theta, tau). None: 0 for 'privtree', whose bias does the work; for
+    'levels', so many that noise splits about one empty box of a level."""
     inner_levels: int = 3
     """At how many depths inner boxes are counted too, which steadies the coarse picture."""
     inner_share: float = 0.3
@@ -85,7 +87,7 @@ class KDTree(Mechanism):
         check_between("split_share", self.split_share, 0, 1)
         check_between("inner_share", self.inner_share, 0, 1)
         check_between("stand_out", self.stand_out, -1e-9, 100)
-        check_whole("split_threshold", self.split_threshold, 0, 10**9)
+        check_whole("split_threshold", self.split_threshold, 0, 10**9, optional=True)
         check_whole("inner_levels", self.inner_levels, 0, MAX_BITS)
         check_whole("free_levels", self.free_levels, 0, MAX_BITS, optional=True)
         check_whole("max_levels", self.max_levels, 0, MAX_BITS, optional=True)
@@ -110,7 +112,7 @@ class KDTree(Mechanism):
         free, stop = self._depths(table.schema, coding)
         splitting, counting = self._shares(noise.budget, stop - free)
         progress("Deciding which boxes to split", 0.2)
-        rule = None if splitting is None else self._rule(noise, splitting, stop - free)
+        rule = None if splitting is None else self._rule(noise, splitting, stop - free, coding.boxes(free))
         leaves = grow(coding, codes, free=free, stop=stop, rule=rule, noise=noise)
         progress("Counting the boxes", 0.6)
         levels, remaining = self._count_inner(leaves.levels, noise, counting, len(coding.halvings))
@@ -147,10 +149,14 @@ class KDTree(Mechanism):
         splitting, counting = budget.split(share, 1 - share)
         return splitting, counting
 
-    def _rule(self, noise: Noise, budget: Budget, levels: int) -> Rule:
+    def _rule(self, noise: Noise, budget: Budget, levels: int, boxes: int) -> Rule:
         if self.rule == "privtree":
-            return PrivTreeRule.open(noise, epsilon=budget.epsilon, threshold=self.split_threshold)
-        return LevelRule(epsilon=budget.epsilon / levels, threshold=self.split_threshold)
+            return PrivTreeRule.open(noise, epsilon=budget.epsilon, threshold=self.split_threshold or 0)
+        epsilon = budget.epsilon / levels
+        threshold = self.split_threshold
+        if threshold is None:
+            threshold = math.ceil(COUNT_SENSITIVITY / epsilon * Fraction(math.log(max(boxes, 2))))
+        return LevelRule(epsilon=epsilon, threshold=threshold)
 
     def _count_inner(
         self, levels: Sequence[Level], noise: Noise, budget: Budget, columns: int

@@ -17,8 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth_core.encoding import FloatArray, IntArray
+from dpsynth_core.errors import ParameterError
 from dpsynth_core.noise import Noise
 from dpsynth_core.partition.trie import Coding
+
+MOST_EMPTY_SPLITS = 1_000_000
+"""Empty boxes that noise is expected to split at the first level; each of them has to be listed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +88,10 @@ class Leaves:
 
 class Rule(Protocol):
     """When a box is split."""
+
+    @property
+    def empty_rate(self) -> float:
+        """Probability that an empty box is split."""
 
     @property
     def variance(self) -> float:
@@ -169,6 +177,11 @@ class HiddenBoxes:
 
 def grow(coding: Coding, codes: IntArray, *, free: int, stop: int, rule: Rule | None, noise: Noise) -> Leaves:
     """Split boxes from depth ``free`` to depth ``stop`` as ``rule`` decides; ``codes`` must be sorted."""
+    if rule is not None and coding.boxes(free) * rule.empty_rate > MOST_EMPTY_SPLITS:
+        raise ParameterError(
+            "free_levels", free, allowed=f"few enough that noise splits at most {MOST_EMPTY_SPLITS:,} empty boxes",
+            remedy="Lower free_levels or raise split_threshold.",
+        )  # fmt: skip
     boxes = _boxes_at(coding, codes, free)
     hidden = HiddenBoxes(coding, free, boxes.prefix, noise)
     finished: list[tuple[int, Boxes]] = []

@@ -46,6 +46,11 @@ class LevelRule:
         return split, noisy.extra_keys, noisy.values.astype(np.float64), noisy.extra_values.astype(np.float64)
 
     @property
+    def empty_rate(self) -> float:
+        """Probability that an empty box is split: P(DLap > tau)."""
+        return _tail(COUNT_SENSITIVITY / self.epsilon, self.threshold + 1)
+
+    @property
     def variance(self) -> float:
         """Of the noisy counts."""
         return laplace_variance(COUNT_SENSITIVITY / self.epsilon)
@@ -82,9 +87,20 @@ class PrivTreeRule:
         return split, extra, np.zeros(len(split)), np.zeros(len(extra))
 
     @property
+    def empty_rate(self) -> float:
+        """Probability that an empty box is split: P(DLap > bias), a little below one in four."""
+        return _tail(self.scale, self.bias + 1)
+
+    @property
     def variance(self) -> float:
         """The counts behind the decisions are not paid for, so they tell nothing."""
         return math.inf
+
+
+def _tail(scale: Fraction | float, least: int) -> float:
+    """P(DLap(scale) >= least) for least >= 1."""
+    a = math.exp(-1 / scale)
+    return math.exp(-least / scale) / (1 + a)
 
 
 def spurious_threshold(cells: int, rows: int, scale: Fraction) -> int:

@@ -11,6 +11,7 @@ further bits are zero and mean nothing: such a box is passed on unchanged, witho
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -103,6 +104,10 @@ class Coding:
     def taken(self, depth: int) -> list[int]:
         """How many of the first ``depth`` bits each axis has."""
         return [self.order[:depth].count(i) for i in range(len(self.halvings))]
+
+    def boxes(self, depth: int) -> int:
+        """How many boxes there are at a depth, rows or not: public."""
+        return math.prod(len(h.real(k)) for h, k in zip(self.halvings, self.taken(depth), strict=True))
 
     def codes(self, table: PrivateTable) -> IntArray:
         """Every row's code, unsorted."""
