@@ -16,6 +16,7 @@ from dpsynth_core.budget import Budget
 from dpsynth_core.encoding import touched
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.mechanisms.perturbed_histogram import MOST_CELLS
+from dpsynth_core.mechanisms.plan import parameters
 from dpsynth_core.noise import SeededNoise
 from dpsynth_core.partition.grid import Grid
 from dpsynth_core.schema import Schema
@@ -317,3 +318,38 @@ def test_every_shape_of_tree_keeps_the_contract(rule: str, free: int, deepest: i
 def test_more_free_levels_than_memory_can_hold_are_refused() -> None:
     with pytest.raises(dp.ParameterError, match="free_levels"):
         dp.synthesize(wide_table(), MECHANISMS["kd_tree"](free_levels=40), epsilon=1)  # type: ignore[call-arg]
+
+
+@mechanisms
+def test_a_plan_needs_no_data_and_its_shares_add_up(kind: type[Mechanism]) -> None:
+    for example in dp.EXAMPLES.values():
+        mechanism = kind.suggest(example.schema, example.default_rows, 1)
+        plan = mechanism.plan(example.schema, example.default_rows, Budget.of("1/3"))
+        assert sum(stage.epsilon for stage in plan.stages) == Budget.of("1/3").epsilon
+        assert plan.cells >= 1
+        assert 0 < plan.seconds < 60
+
+
+@mechanisms
+def test_the_stages_of_a_plan_are_those_that_are_charged(kind: type[Mechanism]) -> None:
+    example = dp.EXAMPLES["mixture"]
+    table = dp.PrivateTable(example.load(), example.schema)
+    mechanism = kind.suggest(example.schema, table.n, 1)
+    release = dp.synthesize(table, mechanism, epsilon=1, seed=1)
+    planned = [stage.epsilon for stage in mechanism.plan(table.schema, table.n, Budget.of(1)).stages]
+    charged: dict[str, Any] = {}
+    for charge in release.charges:
+        charged[charge.label] = charged.get(charge.label, 0) + charge.budget.epsilon
+    assert list(charged.values()) == planned
+
+
+@mechanisms
+def test_every_parameter_can_be_put_into_a_form(kind: type[Mechanism]) -> None:
+    found = {parameter.name: parameter for parameter in parameters(kind)}
+    assert set(found) == {field.name for field in fields(kind)} - {"reason"}
+    for parameter in found.values():
+        assert parameter.help.endswith(".")
+        assert parameter.title
+        assert (parameter.kind == "choice") == bool(parameter.choices)
+    assert found["rows"].optional
+    assert found["placement"].choices == ("uniform", "centre")

@@ -9,8 +9,9 @@ from typing import ClassVar, Protocol, Self, TypeAlias
 
 import pandas as pd
 
-from dpsynth_core.budget import Amount, Status
+from dpsynth_core.budget import Amount, Budget, Status
 from dpsynth_core.errors import ParameterError
+from dpsynth_core.mechanisms.plan import Plan
 from dpsynth_core.noise import Noise
 from dpsynth_core.private import PrivateTable
 from dpsynth_core.schema import Schema
@@ -59,6 +60,10 @@ class Mechanism(ABC):
     @abstractmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
         """Parameters from public facts only, with the reason in a sentence."""
+
+    @abstractmethod
+    def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
+        """What ``fit`` would do, from public facts only; raises where it would refuse."""
 
     @abstractmethod
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> Model:

@@ -21,12 +21,14 @@ from dpsynth_core.mechanisms.base import (
     check_whole,
     no_progress,
 )
+from dpsynth_core.mechanisms.plan import Plan, Stage
 from dpsynth_core.noise import Noise
 from dpsynth_core.partition.consistency import consistent_counts
 from dpsynth_core.partition.kdtree import Leaves, Level, Rule, grow
 from dpsynth_core.partition.model import PartitionModel
 from dpsynth_core.partition.rules import (
     COUNT_SENSITIVITY,
+    PRIVTREE_LOSS,
     LevelRule,
     PrivTreeRule,
     laplace_variance,
@@ -104,6 +106,25 @@ class KDTree(Mechanism):
             "more there is to find. Depth needs no tuning, because this rule's noise does not grow with it.",
         )
 
+    def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
+        """Decisions, counts of inner boxes, counts of leaves. How many boxes there will be is not known beforehand."""
+        coding = Coding.of(schema)
+        free, stop = self._depths(schema, coding)
+        splitting, counting = self._shares(budget, stop - free)
+        stages = []
+        if splitting is not None:
+            # Under the paper's rule each of the levels gets an equal share, so the noise on a count is the sum's.
+            loss = PRIVTREE_LOSS if self.rule == "privtree" else COUNT_SENSITIVITY * (stop - free)
+            scale = float(loss / splitting.epsilon)
+            stages.append(Stage(label="which boxes to split", epsilon=splitting.epsilon, scale=scale))
+            if self.inner_levels and stop - free > len(coding.halvings):
+                inner, counting = _inner_shares(counting, self.inner_share)
+                scale = float(COUNT_SENSITIVITY * self.inner_levels / inner.epsilon)
+                stages.append(Stage(label="counts of inner boxes", epsilon=inner.epsilon, scale=scale))
+        scale = float(COUNT_SENSITIVITY / counting.epsilon)
+        stages.append(Stage(label="counts of the leaves", epsilon=counting.epsilon, scale=scale))
+        return Plan(stages=tuple(stages), cells=coding.boxes(free), draws=n // 8, values=n * len(schema.columns))
+
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Grow the tree, count its boxes, make the counts agree."""
         progress("Sorting the rows by box", 0.0)
@@ -169,8 +190,7 @@ class KDTree(Mechanism):
         due = [level for level in levels[columns::columns] if level.split.any()][: self.inner_levels]
         if not due:
             return list(levels), budget
-        share = exact(self.inner_share, parameter="inner_share")
-        inner, remaining = budget.split(share, 1 - share)
+        inner, remaining = _inner_shares(budget, self.inner_share)
         price = inner.split(*(1 for _ in due))[0].epsilon
         measured = {level.depth: _measured(level, noise, price) for level in due}
         return [measured.get(first + i, level) for i, level in enumerate(levels)], remaining
@@ -188,6 +208,12 @@ class KDTree(Mechanism):
             sensitivity=COUNT_SENSITIVITY, epsilon=budget.epsilon, label="counts of the leaves",
         )  # fmt: skip
         return threshold, noisy
+
+
+def _inner_shares(budget: Budget, share: float) -> tuple[Budget, Budget]:
+    part = exact(share, parameter="inner_share")
+    inner, remaining = budget.split(part, 1 - part)
+    return inner, remaining
 
 
 def _measured(level: Level, noise: Noise, epsilon: Fraction) -> Level:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
-from dpsynth_core.budget import Amount
-from dpsynth_core.errors import ParameterError
+from dpsynth_core.budget import Amount, Budget
 from dpsynth_core.mechanisms.base import Mechanism, Progress, check_choice, check_whole, no_progress
+from dpsynth_core.mechanisms.plan import Plan, Stage
 from dpsynth_core.noise import Noise
 from dpsynth_core.partition.grid import Grid, noisy_grid, suggested_bins
 from dpsynth_core.partition.model import PartitionModel
+from dpsynth_core.partition.rules import COUNT_SENSITIVITY
 from dpsynth_core.private import PrivateTable
 from dpsynth_core.schema import Schema
 
@@ -51,14 +52,16 @@ class PerturbedHistogram(Mechanism):
             "1/epsilon where the columns allow it.",
         )
 
+    def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
+        """One paid step: the counts of all cells."""
+        cells = Grid.of(schema, self.bins, most=MOST_CELLS).cells
+        scale = float(COUNT_SENSITIVITY / budget.epsilon)
+        stage = Stage(label="counts of all cells", epsilon=budget.epsilon, scale=scale)
+        return Plan(stages=(stage,), cells=cells, draws=min(n, cells), values=n * len(schema.columns))
+
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Noisy counts of all cells."""
-        grid = Grid.of(table.schema, self.bins)
-        if grid.cells > MOST_CELLS:
-            raise ParameterError(
-                "cells", grid.cells, allowed=f"at most {MOST_CELLS:,} for a full grid",
-                remedy="Use fewer bins or columns, or kd_tree or smoothed_histogram, which fit any domain.",
-            )  # fmt: skip
+        grid = Grid.of(table.schema, self.bins, most=MOST_CELLS)
         progress("Counting the cells", 0.0)
         # c_i + DLap(2/eps); an integer is positive or is set to zero, so the threshold is one.
         cells, counts = noisy_grid(grid, table, noise, threshold=1, label="counts of all cells", most=MOST_CELLS)

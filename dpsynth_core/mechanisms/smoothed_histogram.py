@@ -10,8 +10,9 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from dpsynth_core.budget import Amount, exact
+from dpsynth_core.budget import Amount, Budget, exact
 from dpsynth_core.mechanisms.base import Mechanism, Progress, check_choice, check_whole, no_progress
+from dpsynth_core.mechanisms.plan import Plan, Stage
 from dpsynth_core.noise import Noise
 from dpsynth_core.partition.grid import Grid, bins_for
 from dpsynth_core.partition.model import PartitionModel
@@ -62,6 +63,11 @@ class SmoothedHistogram(Mechanism):
             reason=f"Of {rows:,} rows over {cells:,} cells about {real:.0%} come from the table, the rest are noise; "
             "more rows or cells would mean more noise.",
         )
+
+    def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
+        """One paid step: every row that is drawn."""
+        stage = Stage(label="every row drawn", epsilon=budget.epsilon, scale=None)
+        return Plan(stages=(stage,), cells=Grid.of(schema, self.bins).cells, draws=0, values=n * len(schema.columns))
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Draw the rows. Sampling fewer later takes a part of them; sampling more repeats some, which is free."""

@@ -33,9 +33,15 @@ class Grid:
     """One per column."""
 
     @classmethod
-    def of(cls, schema: Schema, bins: int | None) -> Grid:
-        """The declared cells, or ``bins`` along every numeric column."""
-        return cls(axes=tuple(Axis.coarse(column, bins) for column in schema))
+    def of(cls, schema: Schema, bins: int | None, *, most: int | None = None) -> Grid:
+        """The declared cells, or ``bins`` along every numeric column; more than ``most`` are refused."""
+        grid = cls(axes=tuple(Axis.coarse(column, bins) for column in schema))
+        if most is not None and grid.cells > most:
+            raise ParameterError(
+                "cells", grid.cells, allowed=f"at most {most:,} for this mechanism",
+                remedy="Use fewer bins or columns, or kd_tree or smoothed_histogram, which fit any domain.",
+            )  # fmt: skip
+        return grid
 
     @property
     def shape(self) -> tuple[int, ...]:

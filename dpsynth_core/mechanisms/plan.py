@@ -1,0 +1,126 @@
+"""What a mechanism would do, from public facts only: shown before anything is spent."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+import textwrap
+from dataclasses import MISSING, dataclass, fields
+from fractions import Fraction
+from itertools import pairwise
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+SECONDS_PER_DRAW = 1.2e-5
+"""An exact noise draw."""
+SECONDS_PER_CELL = 6e-8
+"""Reading, encoding and sampling one cell of the table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One paid step."""
+
+    label: str
+    """What is measured or decided."""
+    epsilon: Fraction
+    """Its share, per row."""
+    scale: float | None
+    """Scale of the noise that each count gets; None where the noise is of another kind."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a mechanism would do with a table of this schema and size."""
+
+    stages: tuple[Stage, ...]
+    """Paid steps, in order; their epsilons add up to the budget per row."""
+    cells: int
+    """Cells or boxes over the declared domain that the noise is spread over at the start."""
+    draws: int
+    """Noise draws to expect, roughly."""
+    values: int
+    """Cells of the table that are read: rows times columns."""
+
+    @property
+    def seconds(self) -> float:
+        """Running time to expect, roughly."""
+        return 0.05 + self.draws * SECONDS_PER_DRAW + self.values * SECONDS_PER_CELL
+
+    @property
+    def count_error(self) -> float:
+        """Expected absolute error of one count: E|DLap(b)| = 2 a / (1 - a^2), for the last stage that counts."""
+        scales = [stage.scale for stage in self.stages if stage.scale is not None]
+        if not scales:
+            return math.nan
+        a = math.exp(-1 / scales[-1])
+        return 2 * a / (1 - a * a)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """One parameter of a mechanism, as a form needs to know it."""
+
+    name: str
+    """The dataclass field."""
+    kind: Literal["whole", "number", "choice"]
+    """What its values are."""
+    optional: bool
+    """Whether None ("choose for me") is a value."""
+    choices: tuple[str, ...]
+    """The values of a choice."""
+    default: Any
+    """The field's default."""
+    help: str
+    """The field's documentation."""
+
+    @property
+    def title(self) -> str:
+        """Its name for people."""
+        return self.name.replace("_", " ").capitalize()
+
+
+def parameters(kind: type[Any]) -> tuple[Parameter, ...]:
+    """The parameters of a mechanism, read from its dataclass: types, defaults and the text under each field."""
+    hints = get_type_hints(kind)
+    documentation = {name: text for base in reversed(kind.__mro__) for name, text in _field_texts(base).items()}
+    found = []
+    for field in fields(kind):
+        if field.name == "reason":
+            continue
+        hint, optional = _without_none(hints[field.name])
+        choices = tuple(map(str, get_args(hint))) if get_origin(hint) is Literal else ()
+        found.append(
+            Parameter(
+                name=field.name,
+                kind="choice" if choices else "whole" if hint is int else "number",
+                optional=optional,
+                choices=choices,
+                default=None if field.default is MISSING else field.default,
+                help=documentation.get(field.name, ""),
+            )
+        )
+    return tuple(found)
+
+
+def _without_none(hint: Any) -> tuple[Any, bool]:
+    if get_origin(hint) in (Union, UnionType):
+        rest = [part for part in get_args(hint) if part is not type(None)]
+        return rest[0], len(rest) < len(get_args(hint))
+    return hint, False
+
+
+def _field_texts(kind: type[Any]) -> dict[str, str]:
+    """The string under each annotated field of a class body."""
+    if kind.__module__ == "builtins":
+        return {}
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    texts: dict[str, str] = {}
+    statements = body.body if isinstance(body, ast.ClassDef) else []
+    for statement, following in pairwise(statements):
+        if not (isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)):
+            continue
+        if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
+            texts[statement.target.id] = " ".join(str(following.value.value).split())
+    return texts
