@@ -16,6 +16,7 @@ import math
 import os
 import secrets
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, cast
@@ -50,6 +51,8 @@ class Noise(ABC):
         self.budget = budget
         self._charges: list[Charge] = []
         self._spent: Budget | None = None
+        self.watch: Callable[[Charge], None] | None = None
+        """Told of every charge before anything is drawn under it."""
 
     @abstractmethod
     def _perform(self, call: Call) -> Any:
@@ -229,6 +232,8 @@ class Noise(ABC):
                 f"delta {float(after.delta):g}; it was given epsilon {float(self.budget.epsilon):g}, "
                 f"delta {float(self.budget.delta):g}. Nothing was drawn."
             )
+        if self.watch is not None:
+            self.watch(charge)
         self._charges.append(charge)
         self._spent = after
         return charge

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pandas as pd
@@ -50,6 +51,7 @@ def synthesize(
     delta: Amount = 0,
     seed: int | None = None,
     progress: Progress = no_progress,
+    watch: Callable[[Charge], None] | None = None,
 ) -> Release:
     """Run a mechanism on a private table.
 
@@ -60,10 +62,12 @@ def synthesize(
         delta: The probability of failure granted; zero for pure differential privacy.
         seed: For simulation and teaching only: the release can be repeated, and is therefore not private.
         progress: Told about stages; raises to cancel.
+        watch: Told of every charge before anything is drawn under it.
     """
     granted = Budget.of(epsilon, delta)
     per_row = granted.per_row(private.schema.rows_per_person)
     noise: Noise = SecureNoise(per_row) if seed is None else SeededNoise(per_row, seed)
+    noise.watch = watch
     model = mechanism.fit(private, noise, progress)
     claim = Guarantee(status=mechanism.status, budget=granted, rows_per_person=private.schema.rows_per_person)
     return Release(

@@ -23,7 +23,8 @@ LAYERS = [
     ("private",),
     ("intake", "partition"),
     ("mechanisms",),
-    ("release",),
+    ("release", "jobs", "diagnostics"),
+    ("orders", "reproduce"),
     ("charts",),
 ]
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}

@@ -4,6 +4,19 @@ from __future__ import annotations
 
 from dpsynth_core.charts.columns import column_chart
 from dpsynth_core.charts.domain import pair_size_chart, range_chart
+from dpsynth_core.charts.privacy import attacker_certainty, domain_chart, error_chart, noise_chart, split_chart
 from dpsynth_core.charts.theme import ORIGINAL, SYNTHETIC, Chart
 
-__all__ = ["ORIGINAL", "SYNTHETIC", "Chart", "column_chart", "pair_size_chart", "range_chart"]
+__all__ = [
+    "ORIGINAL",
+    "SYNTHETIC",
+    "Chart",
+    "attacker_certainty",
+    "column_chart",
+    "domain_chart",
+    "error_chart",
+    "noise_chart",
+    "pair_size_chart",
+    "range_chart",
+    "split_chart",
+]

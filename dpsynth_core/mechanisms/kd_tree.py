@@ -123,7 +123,10 @@ class KDTree(Mechanism):
                 stages.append(Stage(label="counts of inner boxes", epsilon=inner.epsilon, scale=scale))
         scale = float(COUNT_SENSITIVITY / counting.epsilon)
         stages.append(Stage(label="counts of the leaves", epsilon=counting.epsilon, scale=scale))
-        return Plan(stages=tuple(stages), cells=coding.boxes(free), draws=n // 8, values=n * len(schema.columns))
+        cuts = coding.parts(free)
+        return Plan(
+            stages=tuple(stages), cuts=cuts, cells=math.prod(cuts), draws=n // 8, values=n * len(schema.columns)
+        )
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Grow the tree, count its boxes, make the counts agree."""

@@ -54,10 +54,12 @@ class PerturbedHistogram(Mechanism):
 
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
         """One paid step: the counts of all cells."""
-        cells = Grid.of(schema, self.bins, most=MOST_CELLS).cells
+        grid = Grid.of(schema, self.bins, most=MOST_CELLS)
         scale = float(COUNT_SENSITIVITY / budget.epsilon)
         stage = Stage(label="counts of all cells", epsilon=budget.epsilon, scale=scale)
-        return Plan(stages=(stage,), cells=cells, draws=min(n, cells), values=n * len(schema.columns))
+        return Plan(
+            stages=(stage,), cuts=grid.shape, cells=grid.cells, draws=min(n, grid.cells), values=n * len(schema.columns)
+        )
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Noisy counts of all cells."""

@@ -36,6 +36,8 @@ class Plan:
 
     stages: tuple[Stage, ...]
     """Paid steps, in order; their epsilons add up to the budget per row."""
+    cuts: tuple[int, ...]
+    """Into how many parts each column is cut at the start."""
     cells: int
     """Cells or boxes over the declared domain that the noise is spread over at the start."""
     draws: int

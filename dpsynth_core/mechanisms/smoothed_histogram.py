@@ -67,7 +67,8 @@ class SmoothedHistogram(Mechanism):
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
         """One paid step: every row that is drawn."""
         stage = Stage(label="every row drawn", epsilon=budget.epsilon, scale=None)
-        return Plan(stages=(stage,), cells=Grid.of(schema, self.bins).cells, draws=0, values=n * len(schema.columns))
+        grid = Grid.of(schema, self.bins)
+        return Plan(stages=(stage,), cuts=grid.shape, cells=grid.cells, draws=0, values=n * len(schema.columns))
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Draw the rows. Sampling fewer later takes a part of them; sampling more repeats some, which is free."""

@@ -105,9 +105,13 @@ class Coding:
         """How many of the first ``depth`` bits each axis has."""
         return [self.order[:depth].count(i) for i in range(len(self.halvings))]
 
+    def parts(self, depth: int) -> tuple[int, ...]:
+        """Into how many parts each axis is cut at a depth."""
+        return tuple(len(h.real(k)) for h, k in zip(self.halvings, self.taken(depth), strict=True))
+
     def boxes(self, depth: int) -> int:
         """How many boxes there are at a depth, rows or not: public."""
-        return math.prod(len(h.real(k)) for h, k in zip(self.halvings, self.taken(depth), strict=True))
+        return math.prod(self.parts(depth))
 
     def codes(self, table: PrivateTable) -> IntArray:
         """Every row's code, unsorted."""
