@@ -5,32 +5,36 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.shared.actions import load_example
-from pages.shared.frame import STAGES, page
+from pages.shared.data_view import SOURCE_KEY
+from pages.shared.frame import STAGES, in_words, page
 
 session = page("DPSynth", "app.py")
 
 st.markdown(
     "DPSynth makes a **synthetic stand-in** for a table that is too sensitive to share. "
-    "Random noise, measured by a number called **epsilon**, guarantees that nobody can tell from the stand-in whether "
-    "any one person was in the original. "
+    "Random noise, measured by a number called **epsilon**, limits what anybody can learn from the stand-in about any "
+    "one person in the original. "
     "And it tells you honestly **what the stand-in is worth**: what survived, what was lost, and which findings to "
     "distrust."
 )
 
 with st.container(horizontal=True):
     if st.button("Try an example", type="primary", icon=":material/play_arrow:"):
-        load_example(session, "breast_cancer")
-        st.switch_page("pages/1_Data.py")
+        with in_words("The example cannot be used."):
+            load_example(session, "breast_cancer")
+            st.session_state[SOURCE_KEY] = "example"
+            st.switch_page("pages/1_Data.py")
     if st.button("Use my own table", icon=":material/upload_file:"):
+        st.session_state[SOURCE_KEY] = "file"
         st.switch_page("pages/1_Data.py")
 
-st.subheader("The steps")
+st.header("The steps", anchor=False)
 for place, stage in enumerate(STAGES, start=1):
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         st.page_link(stage.path, label=f"{place}. {stage.title}", icon=stage.icon, width=170)
         st.markdown(stage.purpose)
 
-st.subheader("Where you are")
+st.header("Where you are", anchor=False)
 if session.data is None:
     st.markdown("No table chosen yet. Begin with an example: it takes two minutes and nothing can go wrong.")
 else:
@@ -38,7 +42,7 @@ else:
     for step in session.missing:
         st.markdown(f"- {step}")
 
-st.subheader("Two promises")
+st.header("Two promises", anchor=False)
 left, right = st.columns(2)
 with left.container(border=True):
     st.markdown("**Nothing is called private that is not.**")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.shared.data_view import choose_data, choose_mode_control, show_pictures, show_preview, show_verdict
-from pages.shared.frame import page
+from pages.shared.frame import in_words, next_step, page
 from pages.shared.schema_view import ask_account, ask_estimate, ask_unit, edit_schema
 
 session = page("Data", "pages/1_Data.py")
@@ -27,9 +27,10 @@ if session.data is not None:
         "sense. What was only read from this table stays unticked, and the guarantee is void while it does."
     )
     edit_schema(session)
-    ask_unit(session)
-    ask_account(session)
-    ask_estimate(session)
+    with in_words("The ledger cannot be used."):
+        ask_unit(session)
+        ask_account(session)
+        ask_estimate(session)
 
     st.header("What follows", anchor=False)
     show_verdict(session)
@@ -37,3 +38,5 @@ if session.data is not None:
     if visible:
         st.header("Pictures", anchor=False)
         show_pictures(session)
+
+next_step("pages/2_Mechanism.py", "Next: choose a mechanism", session.missing)

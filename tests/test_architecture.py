@@ -24,7 +24,7 @@ LAYERS = [
     ("intake", "partition"),
     ("mechanisms",),
     ("release", "jobs", "diagnostics"),
-    ("orders", "reproduce"),
+    ("orders", "reproduce", "export"),
     ("charts",),
 ]
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpsynth_core.charts.columns import column_chart
+from dpsynth_core.charts.columns import column_chart, compare_chart
 from dpsynth_core.charts.domain import pair_size_chart, range_chart
 from dpsynth_core.charts.privacy import attacker_certainty, domain_chart, error_chart, noise_chart, split_chart
 from dpsynth_core.charts.theme import ORIGINAL, SYNTHETIC, Chart
@@ -13,6 +13,7 @@ __all__ = [
     "Chart",
     "attacker_certainty",
     "column_chart",
+    "compare_chart",
     "domain_chart",
     "error_chart",
     "noise_chart",

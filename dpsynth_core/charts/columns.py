@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
 from dpsynth_core.charts.cells import MISSING, bar_geometry, cell_names, drawable
-from dpsynth_core.charts.theme import ORIGINAL, REFERENCE, Chart, new_figure, plain
+from dpsynth_core.charts.theme import ORIGINAL, REFERENCE, SYNTHETIC, SYNTHETIC_PATTERN, Chart, new_figure, plain
 from dpsynth_core.column import Column
+from dpsynth_core.encoding import codec_for
 from dpsynth_core.private import PrivateTable
+from dpsynth_core.schema import Schema
 
 MOST_LABELS = 30
 
@@ -26,6 +29,39 @@ def column_chart(table: PrivateTable, name: str) -> Chart:
         table=frame,
         alt=f"Bar chart of {table.n} rows by {name}. The fullest of {len(frame)} cells is {fullest}.",
     )
+
+
+def compare_chart(
+    original: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, name: str, *, first: str = "original"
+) -> Chart:
+    """Share of rows by cell, two tables side by side in the two colours that they have everywhere."""
+    column = drawable(schema[name], most=30)
+    codec, names = codec_for(column), cell_names(column)
+    shares = {}
+    for label, table in ((first, original), ("synthetic", synthetic)):
+        codes = codec.codes(codec.positions(table[name]))
+        shares[label] = np.bincount(codes, minlength=len(names)) / len(table)
+    frame = pd.DataFrame({"value": names, **shares})
+    if len(frame) > MOST_LABELS:
+        frame = frame.loc[frame[first].nlargest(MOST_LABELS).index.sort_values()]
+    figure = new_figure(x_title=axis_title(column), y_title="share of rows", height=240, barmode="group")
+    for label, colour, shape in ((first, ORIGINAL, ""), ("synthetic", SYNTHETIC, SYNTHETIC_PATTERN)):
+        figure.add_bar(
+            x=list(range(len(frame))), y=frame[label], name=label, customdata=[plain(v) for v in frame["value"]],
+            marker={"color": colour, "pattern": {"shape": shape}},
+            hovertemplate="%{customdata}<br>%{y:.1%}<extra>" + label + "</extra>",
+        )  # fmt: skip
+    step = max(1, len(frame) // 8) if column.is_numeric else 1
+    ticks = list(range(0, len(frame), step))
+    texts = [
+        plain(str(frame["value"].iloc[i]).split(" to ")[0] if column.is_numeric else frame["value"].iloc[i])
+        for i in ticks
+    ]
+    figure.update_xaxes(tickvals=ticks, ticktext=texts)
+    figure.update_yaxes(tickformat=".0%")
+    apart = float((frame[first] - frame["synthetic"]).abs().sum() / 2)
+    alt = f"Shares of rows by {name}: the two tables differ by {apart:.0%} of rows."
+    return Chart(figure=figure, table=frame, alt=alt)
 
 
 def axis_title(column: Column) -> str:

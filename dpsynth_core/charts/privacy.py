@@ -38,7 +38,7 @@ def split_chart(plan: Plan) -> Chart:
             "share": [float(stage.epsilon) / total for stage in plan.stages],
         }
     )
-    figure = new_figure(x_title="epsilon", y_title="", height=130, barmode="stack", showlegend=True)
+    figure = new_figure(x_title="epsilon", y_title="", height=150, barmode="stack", showlegend=True)
     for i, row in enumerate(frame.itertuples()):
         figure.add_bar(
             x=[row.epsilon], y=["epsilon"], orientation="h", name=row.step,

@@ -44,13 +44,13 @@ def new_figure(*, x_title: str, y_title: str, height: int = 260, **layout: Any) 
     figure = go.Figure()
     figure.update_layout(
         height=height,
-        margin={"l": 8, "r": 8, "t": 24, "b": 8},
+        margin={"l": 8, "r": 8, "t": 36, "b": 8},
         font={"size": FONT_SIZE},
         colorway=COLORWAY,
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         bargap=0.04,
-        legend={"orientation": "h", "y": 1.12, "x": 0},
+        legend={"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
         **layout,
     )
     axis = {"automargin": True, "gridcolor": "rgba(128,128,128,0.25)", "zeroline": False}

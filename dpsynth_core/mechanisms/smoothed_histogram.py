@@ -53,10 +53,11 @@ class SmoothedHistogram(Mechanism):
     def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
         """Parameters from public facts only."""
         # With m rows drawn from K cells, alpha is about m/eps, so half of the draws are real rows when K m = n eps.
-        bins = bins_for(schema, n * float(epsilon) / FEWEST_ROWS)
+        granted = exact(epsilon, parameter="epsilon")
+        bins = bins_for(schema, n * float(granted) / FEWEST_ROWS)
         cells = Grid.of(schema, bins).cells
-        rows = max(min(n, FEWEST_ROWS), min(n, math.floor(n * float(epsilon) / cells)))
-        real = n / (n + cells * float(smoothing_constant(exact(epsilon, parameter="epsilon"), rows)))
+        rows = max(min(n, FEWEST_ROWS), min(n, math.floor(n * granted / cells)))
+        real = n / (n + cells * float(smoothing_constant(granted, rows)))
         return cls(
             bins=bins,
             rows=rows,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsynth_core.budget import Amount
+from dpsynth_core.budget import Amount, exact
 from dpsynth_core.counts import count_cells
 from dpsynth_core.encoding import IntArray
 from dpsynth_core.errors import ParameterError
@@ -108,4 +108,4 @@ def bins_for(schema: Schema, cells: float) -> int:
 
 def suggested_bins(schema: Schema, n: int, epsilon: Amount) -> int:
     """Bins along every numeric column so that a cell expects about ten rows per 1/epsilon."""
-    return bins_for(schema, n * float(epsilon) / ROWS_PER_CELL)
+    return bins_for(schema, n * float(exact(epsilon, parameter="epsilon")) / ROWS_PER_CELL)

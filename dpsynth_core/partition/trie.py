@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,7 @@ class Coding:
     """For each bit of the code, from the first, which axis it halves."""
 
     @classmethod
+    @lru_cache(maxsize=64)
     def of(cls, schema: Schema) -> Coding:
         """Labels and missing flags first, then the numeric axes in turn, as deep as 62 bits allow."""
         axes = [Axis.fine(column) for column in schema]

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import pandas as pd
 
 from dpsynth_core.budget import Amount, Budget
 from dpsynth_core.column import Column
-from dpsynth_core.errors import DPSynthError
+from dpsynth_core.errors import DPSynthError, SchemaError
 from dpsynth_core.fingerprint import fingerprint
 from dpsynth_core.intake.estimate import discover_categories, estimate_bounds
 from dpsynth_core.intake.examples import EXAMPLES
 from dpsynth_core.intake.readers import read_table
 from dpsynth_core.intake.suggest import suggest
 from dpsynth_core.ledger import Account, Ledger, spend
-from dpsynth_core.noise import SecureNoise
+from dpsynth_core.noise import Noise, SecureNoise
 from dpsynth_core.schema import Schema
 from dpsynth_core.settings import Settings
-from pages.shared.schema_table import from_rows, mark_public, to_rows
+from pages.shared.schema_table import from_rows, mark_public, numbers, to_rows, with_column, withdraw_estimates
 from pages.shared.session import DataSet, Mode, Session
 
 
@@ -32,40 +35,43 @@ def choose_mode(session: Session, mode: Mode) -> None:
         return
     if session.mode == "release" and session.data is not None and session.data.uploaded:
         session.forget_data()
-    session.mode = mode
-    if session.data is not None:
-        session.data = _data_set(session, session.data.title, session.data.table, uploaded=session.data.uploaded)
+    data = session.data
+    if data is not None:
+        # Before anything changes: this may fail, and release mode without an account number must not exist.
+        data = _data_set(mode, data.title, data.table, uploaded=data.uploaded)
+    session.mode, session.data = mode, data
+    if mode == "release" and session.draft is not None:
+        # In teaching mode nobody paid for them.
+        replace_draft(session, withdraw_estimates(session.draft))
+        adopt_account_terms(session)
 
 
 def load_example(session: Session, key: str, rows: int | None = None) -> None:
     """Use an example, with its public schema."""
     example = EXAMPLES[key]
-    table = example.load(rows)
-    session.forget_data()
-    session.data = _data_set(session, example.title, table, uploaded=False)
-    _start_draft(session, example.schema)
+    _start(session, _data_set(session.mode, example.title, example.load(rows), uploaded=False), example.schema)
 
 
 def load_upload(session: Session, name: str, content: bytes) -> None:
     """Use a person's file, with a suggested schema in which nothing is public yet."""
     table = read_table(content)
     suggestion = suggest(table)
-    session.forget_data()
-    session.data = _data_set(session, name, table, uploaded=True)
-    _start_draft(session, suggestion.schema)
+    _start(session, _data_set(session.mode, name, table, uploaded=True), suggestion.schema)
+    session.left_out = suggestion.dropped
 
 
-def _data_set(session: Session, title: str, table: pd.DataFrame, *, uploaded: bool) -> DataSet:
+def _data_set(mode: Mode, title: str, table: pd.DataFrame, *, uploaded: bool) -> DataSet:
     account = None
-    if session.mode == "release":
+    if mode == "release":
         account = fingerprint(table, Settings.from_environment().installation_key())
     return DataSet(title=title, table=table, uploaded=uploaded, fingerprint=account)
 
 
-def _start_draft(session: Session, schema: Schema) -> None:
-    assert session.data is not None  # noqa: S101  called right after it is set
-    session.rows_per_person = schema.rows_per_person
-    replace_draft(session, to_rows(schema, session.data.table.columns))
+def _start(session: Session, data: DataSet, schema: Schema) -> None:
+    account = None if data.fingerprint is None else open_ledger().account(data.fingerprint)
+    session.forget_data()
+    session.data, session.rows_per_person = data, (account or schema).rows_per_person
+    replace_draft(session, to_rows(schema, data.table.columns))
 
 
 def replace_draft(session: Session, rows: pd.DataFrame) -> None:
@@ -77,10 +83,14 @@ def replace_draft(session: Session, rows: pd.DataFrame) -> None:
 def edit_draft(session: Session, rows: pd.DataFrame) -> None:
     """Take over what was typed and see whether it makes a schema."""
     assert session.data is not None  # noqa: S101  there is no editor without a table
-    table = session.data.table
-    numeric = {str(name) for name in table.columns if table[name].dtype.kind in "iuf"}
     session.draft = rows
-    session.schema, session.problems = from_rows(rows, numeric_labels=numeric, rows_per_person=session.rows_per_person)
+    session.schema, session.problems = from_rows(
+        rows, numeric_labels=_numeric_columns(session.data.table), rows_per_person=session.rows_per_person
+    )
+
+
+def _numeric_columns(table: pd.DataFrame) -> set[str]:
+    return {str(name) for name in table.columns if table[name].dtype.kind in "iuf"}
 
 
 def declare_all_public(session: Session, *, public: bool) -> None:
@@ -112,6 +122,15 @@ def account_of(session: Session, ledger: Ledger | None = None) -> Account | None
     return (ledger or open_ledger()).account(session.data.fingerprint)
 
 
+def adopt_account_terms(session: Session) -> Account | None:
+    """The account; its unit of protection is fixed, so it replaces whatever the session says."""
+    account = account_of(session)
+    if account is not None and session.draft is not None and account.rows_per_person != session.rows_per_person:
+        session.rows_per_person = account.rows_per_person
+        edit_draft(session, session.draft)
+    return account
+
+
 def open_account(session: Session, epsilon: Amount, delta: Amount) -> Account:
     """Fix the total budget of the data set, once and for all."""
     assert session.data is not None  # noqa: S101
@@ -124,42 +143,58 @@ def open_account(session: Session, epsilon: Amount, delta: Amount) -> Account:
     )
 
 
+def can_estimate(column: Column) -> bool:
+    """Whether a private estimate exists for this kind of column."""
+    return column.kind not in ("date", "boolean")
+
+
 def estimate(session: Session, name: str, budget: Budget, *, run_id: str) -> str:
     """Estimate a column's range (pure epsilon) or its categories (with delta) privately, and declare the result.
 
     In release mode the account is charged before the result is visible; the same ``run_id`` is charged once.
     """
+    adopt_account_terms(session)
     assert session.data is not None  # noqa: S101
     assert session.schema is not None  # noqa: S101
+    assert session.draft is not None  # noqa: S101
+    column, data = session.schema[name], session.data
+    if not can_estimate(column):
+        raise DPSynthError(f"There is no private estimate for a {column.kind} column. Declare its facts.")
     noise = SecureNoise(budget)
-    values, unit = session.data.table[name], session.rows_per_person
-    column = session.schema[name]
 
     def run() -> Column:
-        if column.is_numeric:
-            found = estimate_bounds(values, epsilon=budget.epsilon, noise=noise, rows_per_person=unit)
-            return _with_range(column, found.lower, found.upper)
-        labels = discover_categories(
-            values, epsilon=budget.epsilon, delta=budget.delta, noise=noise, rows_per_person=unit
-        )
-        return Column.from_dict(
-            {**column.to_dict(), "categories": list(labels.categories), "public": True, "origin": "estimated privately"}
-        )
+        return _estimated(column, data.table[name], budget, noise, session.rows_per_person)
 
-    if session.data.fingerprint is None:
+    if session.mode == "teaching":
         declared = run()
     else:
+        assert data.fingerprint is not None  # noqa: S101  every table in release mode has one
         declared = spend(
-            open_ledger(), session.data.fingerprint, budget,
+            open_ledger(), data.fingerprint, budget,
             purpose="Estimate a column's range" if column.is_numeric else "Discover a column's categories",
             run=run, drawn=lambda: bool(noise.charges), run_id=run_id,
         )  # fmt: skip
-    replace_draft(session, to_rows(session.schema.with_column(declared), session.data.table.columns))
+    replace_draft(session, with_column(session.draft, declared))
     return declared.name
 
 
-def _with_range(column: Column, lower: float, upper: float) -> Column:
-    facts = {**column.to_dict(), "lower": lower, "upper": upper, "public": True, "origin": "estimated privately"}
-    if column.kind == "integer":
-        facts |= {"lower": int(lower // 1), "upper": int(-(-upper // 1))}
-    return Column.from_dict(facts)
+def _estimated(column: Column, values: pd.Series[Any], budget: Budget, noise: Noise, unit: int) -> Column:
+    if column.is_numeric:
+        bounds = estimate_bounds(values, epsilon=budget.epsilon, noise=noise, rows_per_person=unit)
+        lower, upper = bounds.lower, bounds.upper
+        whole = column.kind == "integer"
+        return _declared(
+            column, lower=math.floor(lower) if whole else lower, upper=math.ceil(upper) if whole else upper
+        )
+    found = discover_categories(values, epsilon=budget.epsilon, delta=budget.delta, noise=noise, rows_per_person=unit)
+    labels = numbers(found.categories) if values.dtype.kind in "iuf" else list(found.categories)
+    return _declared(column, categories=labels)
+
+
+def _declared(column: Column, **found: object) -> Column:
+    facts = {**column.to_dict(), **found, "public": True, "origin": "estimated privately"}
+    try:
+        return Column.from_dict(facts)
+    except SchemaError:
+        # What was declared before need not go with what was found, and what was found is paid for.
+        return Column.from_dict({key: facts[key] for key in facts if key not in ("bins", "decimals", "other")})

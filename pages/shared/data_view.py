@@ -6,13 +6,12 @@ import streamlit as st
 
 from dpsynth_core.charts import column_chart, pair_size_chart, range_chart
 from dpsynth_core.encoding import touched
-from dpsynth_core.errors import DPSynthError
 from dpsynth_core.intake.examples import EXAMPLES
 from dpsynth_core.intake.examples.base import MAX_ROWS
 from pages.shared.actions import choose_mode, load_example, load_upload
-from pages.shared.frame import prospect_badge, show_error
+from pages.shared.frame import in_words, prospect_badge
 from pages.shared.session import Mode, Session
-from pages.shared.show import show_chart
+from pages.shared.show import plain_list, show_chart
 from pages.shared.words import big_number, rows_per_cell
 
 PREVIEW_ROWS = 100
@@ -21,6 +20,9 @@ MODES: dict[Mode, str] = {
     "teaching": "Teaching: public or simulated data, free",
     "release": "Release: private data, every look is paid for",
 }
+
+SOURCES = {"example": "An example", "file": "My own file"}
+SOURCE_KEY = "source"
 
 
 def choose_mode_control(session: Session) -> None:
@@ -34,30 +36,46 @@ def choose_mode_control(session: Session) -> None:
         label_visibility="collapsed",
     )
     if chosen != session.mode:
-        with st.spinner("Looking up the data set's account"):
-            choose_mode(session, chosen)
-        st.rerun()
+        with in_words("The mode was not changed."):
+            with st.spinner("Looking up the data set's account"):
+                choose_mode(session, chosen)
+            st.rerun()
 
 
 def choose_data(session: Session) -> None:
     """An example or a file."""
-    example, upload = st.tabs(["An example", "My own file"])
-    with example:
+    source = st.radio(
+        "Source",
+        list(SOURCES),
+        format_func=lambda source: SOURCES[source],
+        horizontal=True,
+        label_visibility="collapsed",
+        key=SOURCE_KEY,
+        persist_state="session",
+    )
+    if source == "example":
         _choose_example(session)
-    with upload:
+    else:
         _choose_file(session)
 
 
 def _choose_example(session: Session) -> None:
-    key = st.selectbox("Example", list(EXAMPLES), format_func=lambda k: EXAMPLES[k].title, key="example_key")
+    key = st.selectbox(
+        "Example",
+        list(EXAMPLES),
+        format_func=lambda k: EXAMPLES[k].title,
+        key="example_key",
+        persist_state="session",
+    )
     chosen = EXAMPLES[key]
     st.caption(f"{chosen.summary} {chosen.source}")
     rows = None
     if chosen.is_simulated:
         rows = st.number_input("Rows to simulate", 1, MAX_ROWS, chosen.default_rows, step=100, key=f"rows_{key}")
     if st.button("Use this example", type="primary", key="use_example"):
-        load_example(session, key, rows)
-        st.rerun()
+        with in_words("This example cannot be used."):
+            load_example(session, key, rows)
+            st.rerun()
 
 
 def _choose_file(session: Session) -> None:
@@ -71,13 +89,10 @@ def _choose_file(session: Session) -> None:
     if file is None or not allowed:
         return
     if st.button("Use this file", type="primary", key="use_file"):
-        try:
+        with in_words("This file cannot be used."):
             with st.spinner("Reading the file"):
                 load_upload(session, file.name, file.getvalue())
-        except DPSynthError as error:
-            show_error("This file cannot be used.", error)
-            return
-        st.rerun()
+            st.rerun()
 
 
 def show_preview(session: Session) -> bool:
@@ -125,8 +140,7 @@ def _explain_guarantee(session: Session) -> None:
             st.markdown("A release made now would **not** be differentially private, because:")
         else:
             st.markdown("Every fact is declared public, so a release from this table can be differentially private.")
-        for caveat in guarantee.caveats:
-            st.text(f"• {caveat}")
+        plain_list(guarantee.caveats)
         if session.mode == "teaching":
             _explain_touched(session)
 
@@ -140,8 +154,10 @@ def _explain_touched(session: Session) -> None:
         st.caption("Every value fits the declared facts.")
         return
     st.caption("Values that do not fit are moved into the declared domain (not told in release mode):")
-    for name, t in moved.items():
-        st.text(f"• {name}: {t.clamped} clamped, {t.undeclared} undeclared, {t.missing} missing filled in")
+    plain_list(
+        f"{name}: {t.clamped} clamped, {t.undeclared} undeclared, {t.missing} missing filled in"
+        for name, t in moved.items()
+    )
 
 
 def show_pictures(session: Session) -> None:

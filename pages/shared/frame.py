@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,6 +13,7 @@ import streamlit as st
 from dpsynth_core.budget import Guarantee, Status
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger import Account
+from dpsynth_core.schema import Schema
 from pages.shared.actions import account_of
 from pages.shared.session import Session, current
 from pages.shared.words import number
@@ -70,7 +73,7 @@ def page(title: str, path: str) -> Session:
     st.set_page_config(page_title=f"{title} · DPSynth", page_icon="🔐", layout="wide")
     session = current()
     with st.sidebar:
-        st.markdown("### DPSynth")
+        st.markdown("**DPSynth**")
         for stage in (HOME, *STAGES):
             st.page_link(stage.path, label=stage.title, icon=stage.icon)
         st.divider()
@@ -83,6 +86,28 @@ def page(title: str, path: str) -> Session:
         st.badge("Teaching mode" if session.mode == "teaching" else "Release mode", color="blue")
         prospect_badge(session.guarantee)
     return session
+
+
+def needs_schema(session: Session) -> tuple[Schema, int]:
+    """The schema and the number of rows; without them the page ends with what is missing and a way there."""
+    if session.data is None or session.schema is None:
+        st.info("This page needs a table with complete public facts.", icon=":material/info:")
+        for step in session.missing:
+            st.markdown(f"- {step}")
+        st.page_link("pages/1_Data.py", label="Go to Data", icon=":material/table:")
+        st.stop()
+    return session.schema, len(session.data.table)
+
+
+def next_step(path: str, label: str, missing: list[str]) -> None:
+    """The way on; while something is missing it is disabled and says what."""
+    if not (ROOT / path).exists():
+        return
+    st.divider()
+    if st.button(label, type="primary", icon=":material/arrow_forward:", disabled=bool(missing), key="next"):
+        st.switch_page(path)
+    for step in missing:
+        st.markdown(f"- {step}")
 
 
 def guarantee_badge(guarantee: Guarantee) -> None:
@@ -109,15 +134,12 @@ def _budget(session: Session) -> None:
     if session.data is None:
         st.caption("No data set chosen yet.")
         return
-    try:
+    with in_words("The ledger cannot be used."):
         account = account_of(session)
-    except DPSynthError as error:
-        show_error("The ledger cannot be read.", error)
-        return
-    if account is None:
-        st.caption("This data set has no account yet. Set its total budget on the Data page.")
-        return
-    budget_meter(account)
+        if account is None:
+            st.caption("This data set has no account yet. Set its total budget on the Data page.")
+            return
+        budget_meter(account)
 
 
 def budget_meter(account: Account) -> None:
@@ -128,8 +150,17 @@ def budget_meter(account: Account) -> None:
     st.caption(f"ε left: {number(left.epsilon)} · δ left: {number(left.delta)} of {number(total.delta)}")
 
 
-def show_error(heading: str, error: DPSynthError) -> None:
-    """A problem in words. The text may name a column, so it is shown literally, never as markup."""
+def show_error(heading: str, *errors: DPSynthError) -> None:
+    """Problems in words. The text may name a column, so it is shown literally, never as markup."""
     with st.container(border=True):
         st.error(heading, icon=":material/error:")
-        st.text(str(error))
+        st.text("\n".join(str(error) for error in errors))
+
+
+@contextmanager
+def in_words(heading: str) -> Iterator[None]:
+    """Whatever is refused inside is shown as a problem in words, and the page goes on."""
+    try:
+        yield
+    except DPSynthError as error:
+        show_error(heading, error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -29,14 +30,28 @@ EDITOR_FIELDS = {
     "origin": "origin",
 }
 
+# Field -> what the editor's heading calls it, where that differs.
+HEADINGS = {"lower": "From", "upper": "To", "nullable": "May be missing", "date_format": "Date format"}
+_TEXTS = ("name", "kind", "from", "to", "other", "unit", "date format", "origin")
+_GROUPED = re.compile(r"[+-]?\d{1,3}(?:[,\s'’]\d{3})+(?:\.\d+)?")
+
 
 def to_rows(schema: Schema, all_names: Iterable[str]) -> pd.DataFrame:
     """One row per column of the table; those that the schema leaves out are kept with ``keep`` off."""
     kept = set(schema.names)
     names = [*schema.names, *(str(name) for name in all_names if name not in kept)]
-    rows = [_to_row(schema[name]) if name in kept else _dropped_row(name) for name in names]
-    whole = {"bins": "Int64", "decimals": "Int64"}
-    return pd.DataFrame(rows, columns=["keep", *EDITOR_FIELDS]).astype(whole)
+    return _frame([_to_row(schema[name]) if name in kept else _dropped_row(name) for name in names])
+
+
+def with_column(rows: pd.DataFrame, column: Column) -> pd.DataFrame:
+    """The rows with one column's facts replaced; what was typed elsewhere stays, dropped columns included."""
+    return _frame([_to_row(column) if row["name"] == column.name else row for row in rows.to_dict("records")])
+
+
+def _frame(records: list[dict[Any, Any]]) -> pd.DataFrame:
+    # Said outright: pandas takes a column without any text for numbers, and the editor would not let anybody write.
+    types = dict.fromkeys(_TEXTS, "str") | dict.fromkeys(("bins", "decimals"), "Int64")
+    return pd.DataFrame(records, columns=["keep", *EDITOR_FIELDS]).astype(types)
 
 
 def _dropped_row(name: str) -> dict[str, Any]:
@@ -78,18 +93,33 @@ def from_rows(
     columns: list[Column] = []
     problems: list[DPSynthError] = []
     for row in rows.to_dict("records"):
-        if not row["keep"]:
+        if not _ticked(row["keep"]):
             continue
         try:
             columns.append(Column.from_dict(_facts(row, row["name"] in numeric_labels)))
-        except DPSynthError as problem:
-            problems.append(problem)
+        except SchemaError as problem:
+            problems.append(_in_editor_words(problem))
     if problems:
         return None, problems
     try:
         return Schema(columns=tuple(columns), rows_per_person=rows_per_person), []
     except SchemaError as problem:
         return None, [problem]
+
+
+def _ticked(value: object) -> bool:
+    """Whether a checkbox is on; an empty one is off."""
+    return isinstance(value, bool | np.bool_) and bool(value)
+
+
+def _in_editor_words(problem: SchemaError) -> SchemaError:
+    """The same problem under the heading that the reader sees."""
+    before = f"Column {problem.column!r}: {problem.field} is {problem.value!r};"
+    heading = HEADINGS.get(problem.field, problem.field.capitalize())
+    value = "empty" if problem.value is None else repr(problem.value)
+    if str(problem).startswith(before):
+        problem.args = (f"Column {problem.column!r}: {heading} is {value};{str(problem)[len(before) :]}",)
+    return problem
 
 
 def _facts(row: dict[Any, Any], numeric: bool) -> dict[str, Any]:
@@ -101,8 +131,8 @@ def _facts(row: dict[Any, Any], numeric: bool) -> dict[str, Any]:
             continue
         if field == "categories":
             texts = [str(label) for label in value] if isinstance(value, list | tuple | np.ndarray) else []
-            if texts or row["kind"] != "boolean":
-                facts[field] = _numbers(texts) if numeric else texts
+            if texts:
+                facts[field] = numbers(texts) if numeric else texts
         elif not pd.isna(value) and value != "":
             facts[field] = value
     for field in ("lower", "upper"):
@@ -112,8 +142,8 @@ def _facts(row: dict[Any, Any], numeric: bool) -> dict[str, Any]:
         if field in facts:
             facts[field] = int(facts[field])
     if numeric and "other" in facts:
-        facts["other"] = _numbers([facts["other"]])[0]
-    facts["nullable"], facts["public"] = bool(facts.get("nullable")), bool(facts.get("public"))
+        facts["other"] = numbers([facts["other"]])[0]
+    facts["nullable"], facts["public"] = _ticked(row.get("missing")), _ticked(row.get("public"))
     facts["origin"] = origin_of(facts["public"], facts.get("origin"))
     return facts
 
@@ -126,26 +156,46 @@ def origin_of(public: bool, origin: str | None) -> str:
 
 
 def _number(name: str, field: str, text: object) -> int | float:
+    written = str(text).strip()
+    # Only where it groups thousands: 1,5 may mean one and a half, and fifteen would be a silent mistake.
+    plain = re.sub(r"[,\s'’]", "", written) if _GROUPED.fullmatch(written) else written
     try:
-        number = float(str(text).replace(",", "").replace("_", ""))
+        return _exact(plain)
     except ValueError:
-        raise SchemaError(name, field, text, allowed="a number") from None
-    return int(number) if number.is_integer() and abs(number) < 2**62 else number
+        remedy = "Write the decimal point as a point."
+        raise SchemaError(name, field, text, allowed="a number such as 1234.5", remedy=remedy) from None
 
 
-def _numbers(texts: list[str]) -> list[Any]:
+def numbers(texts: Iterable[str]) -> list[Any]:
     """Labels as numbers where every one of them is a number."""
+    given = list(texts)
     try:
-        return [float(text) for text in texts]
+        return [_exact(text) for text in given]
     except ValueError:
-        return texts
+        return given
+
+
+def _exact(text: str) -> int | float:
+    """A whole number with all its digits, or a float."""
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+    return int(number) if number.is_integer() and abs(number) < 2**62 else number
 
 
 def mark_public(rows: pd.DataFrame, *, public: bool) -> pd.DataFrame:
     """The bulk action: every kept column declared public knowledge, or none."""
-    changed = rows.copy()
-    changed["public"] = changed["keep"] & public
-    changed["origin"] = [
-        origin_of(bool(p), None if pd.isna(o) else o) for p, o in zip(changed["public"], changed["origin"], strict=True)
-    ]
-    return changed
+    return _with_public(rows, [public and _ticked(keep) for keep in rows["keep"]])
+
+
+def withdraw_estimates(rows: pd.DataFrame) -> pd.DataFrame:
+    """Columns that were estimated privately count as read from the data again."""
+    pairs = zip(rows["public"], rows["origin"], strict=True)
+    return _with_public(rows, [_ticked(public) and origin != "estimated privately" for public, origin in pairs])
+
+
+def _with_public(rows: pd.DataFrame, public: list[bool]) -> pd.DataFrame:
+    origins = [None if pd.isna(origin) else origin for origin in rows["origin"]]
+    changed = [origin_of(ticked, origin) for ticked, origin in zip(public, origins, strict=True)]
+    return rows.assign(public=public, origin=changed)

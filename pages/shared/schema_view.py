@@ -9,17 +9,19 @@ import streamlit as st
 
 from dpsynth_core.budget import Budget
 from dpsynth_core.column import KINDS, ORIGINS
-from dpsynth_core.errors import DPSynthError
 from pages.shared.actions import (
     account_of,
+    adopt_account_terms,
+    can_estimate,
     declare_all_public,
     edit_draft,
     estimate,
     load_schema,
     open_account,
 )
-from pages.shared.frame import show_error
+from pages.shared.frame import in_words, show_error
 from pages.shared.session import Session
+from pages.shared.show import plain_list
 from pages.shared.words import number
 
 
@@ -81,30 +83,37 @@ def edit_schema(session: Session) -> None:
     if session.draft is None or not edited.equals(session.draft):
         edit_draft(session, edited)
         st.rerun()
-    for problem in session.problems:
-        show_error("Please correct this:", problem)
+    if session.problems:
+        show_error("Please correct this:", *session.problems)
+    _explain_left_out(session)
     _load_schema(session)
+
+
+def _explain_left_out(session: Session) -> None:
+    """Why the suggestion does not keep a column, while it is still not kept."""
+    kept = () if session.schema is None else session.schema.names
+    reasons = {name: reason for name, reason in session.left_out.items() if name not in kept}
+    if reasons:
+        st.caption("Not kept unless you tick them:")
+        plain_list(f"{name}: {reason}" for name, reason in reasons.items())
 
 
 def _load_schema(session: Session) -> None:
     with st.expander("Load a saved schema"):
         file = st.file_uploader("Schema (JSON)", type=["json"], key=f"schema_file_{session.draft_version}")
         if file is not None and st.button("Use this schema", key="use_schema"):
-            try:
+            with in_words("This schema cannot be used."):
                 load_schema(session, file.getvalue())
-            except DPSynthError as error:
-                show_error("This schema cannot be used.", error)
-                return
-            st.rerun()
+                st.rerun()
 
 
 def ask_unit(session: Session) -> None:
     """Whom the guarantee protects."""
-    fixed = session.mode == "release" and account_of(session) is not None
+    fixed = adopt_account_terms(session) is not None
     rows = st.number_input(
         "At most how many rows can one person own?",
         min_value=1,
-        max_value=1000,
+        max_value=10**6,
         value=session.rows_per_person,
         help="The guarantee protects the person. With k rows per person the mechanism runs at epsilon divided by k.",
         disabled=fixed,
@@ -135,45 +144,46 @@ def ask_account(session: Session) -> None:
         epsilon = left.number_input("Total epsilon", min_value=0.01, max_value=100.0, value=1.0)
         delta = right.text_input("Total delta", value="1e-6", help="Zero refuses every method that needs a delta.")
         if st.form_submit_button("Open the account", type="primary"):
-            try:
+            with in_words("The account was not opened."):
                 open_account(session, epsilon, delta)
-            except DPSynthError as error:
-                show_error("The account was not opened.", error)
-                return
-            st.rerun()
+                st.rerun()
 
 
 def ask_estimate(session: Session) -> None:
     """For "I don't know the range": a private estimate that costs epsilon."""
-    if session.schema is None:
-        return
     with st.expander("I don't know a range or the categories: estimate them privately"):
         st.markdown(
             "A noisy look at one column finds a range that covers nearly all rows, or the labels that many rows share. "
             "It costs part of the budget, and the result counts as declared."
         )
-        names = [c.name for c in session.schema if c.is_numeric or c.kind in ("categorical", "ordinal")]
+        if session.schema is None:
+            st.caption(
+                "First complete the public facts. Where you do not know a range, enter any, such as 0 to 1: the "
+                "estimate replaces it."
+            )
+            return
+        names = [column.name for column in session.schema if can_estimate(column)]
         if not names:
             st.caption("No column needs it.")
             return
         left, middle, right = st.columns(3)
         name = left.selectbox("Column", names, key=f"estimate_column_{session.draft_version}")
-        epsilon = middle.number_input("Epsilon", min_value=0.01, max_value=10.0, value=0.1, key="estimate_epsilon")
-        numeric = session.schema[name].is_numeric
-        delta = "0" if numeric else right.text_input("Delta", value="1e-7", key="estimate_delta")
+        epsilon = middle.number_input(
+            "Epsilon", min_value=0.01, max_value=10.0, value=0.1, key="estimate_epsilon", persist_state="session"
+        )
+        delta = "0"
+        if not session.schema[name].is_numeric:
+            delta = right.text_input("Delta", value="1e-7", key="estimate_delta", persist_state="session")
         blocked = session.mode == "release" and account_of(session) is None
         if blocked:
             st.caption("Set the total budget above first.")
         if st.button("Estimate", key="estimate", disabled=blocked):
-            try:
+            with in_words("Please correct this:"):
                 budget = Budget.of(epsilon, delta)
-            except DPSynthError as error:
-                show_error("Please correct this:", error)
-                return
-            if session.mode == "teaching":
-                _run_estimate(session, name, budget, uuid.uuid4().hex)
-            else:
-                confirm_estimate(session, name, budget, uuid.uuid4().hex)
+                if session.mode == "teaching":
+                    _run_estimate(session, name, budget, uuid.uuid4().hex)
+                else:
+                    confirm_estimate(session, name, budget, uuid.uuid4().hex)
 
 
 @st.dialog("Spend part of the budget?")
@@ -184,18 +194,19 @@ def confirm_estimate(session: Session, name: str, budget: Budget, run_id: str) -
     left = account.left
     st.text(f"Estimating column {name!r} costs ε {number(budget.epsilon)}, δ {number(budget.delta)}.")
     st.text(f"Left now: ε {number(left.epsilon)}, δ {number(left.delta)}.")
-    st.text(f"Left afterwards: ε {number(left.epsilon - budget.epsilon)}, δ {number(left.delta - budget.delta)}.")
+    enough = budget.epsilon <= left.epsilon and budget.delta <= left.delta
+    if enough:
+        st.text(f"Left afterwards: ε {number(left.epsilon - budget.epsilon)}, δ {number(left.delta - budget.delta)}.")
+    else:
+        st.text("That is more than is left. Ask for less, or declare the facts from public knowledge.")
     with st.container(horizontal=True):
-        if st.button("Spend it", type="primary", key="confirm_estimate"):
+        if st.button("Spend it", type="primary", key="confirm_estimate", disabled=not enough):
             _run_estimate(session, name, budget, run_id)
         if st.button("Cancel", key="cancel_estimate"):
             st.rerun()
 
 
 def _run_estimate(session: Session, name: str, budget: Budget, run_id: str) -> None:
-    try:
+    with in_words("Nothing was declared."):
         estimate(session, name, budget, run_id=run_id)
-    except DPSynthError as error:
-        show_error("Nothing was declared.", error)
-        return
-    st.rerun()
+        st.rerun()

@@ -13,11 +13,16 @@ import streamlit as st
 
 from dpsynth_core.budget import Budget, Guarantee
 from dpsynth_core.errors import DPSynthError
+from dpsynth_core.jobs import Job
+from dpsynth_core.orders import Outcome
 from dpsynth_core.private import PrivateTable
 from dpsynth_core.schema import Schema
+from pages.shared.choices import Choices
+from pages.shared.memory import MEMORY, browser_of
 
 Mode: TypeAlias = Literal["teaching", "release"]
 _KEY = "dpsynth"
+_TOKEN = "s"  # noqa: S105  the name of the address's parameter, not a secret
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,6 +59,18 @@ class Session:
     """The draft as a valid schema; None while something is wrong with it."""
     problems: list[DPSynthError] = field(default_factory=list)
     """What is wrong with the draft."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Columns that the suggestion leaves out, each with the reason."""
+    choices: Choices = field(default_factory=Choices)
+    """Mechanism, epsilon and parameters."""
+    job: Job | None = None
+    """The run at work, or the last one."""
+    expected: float | None = None
+    """Seconds that the run was expected to take."""
+    outcomes: list[Outcome] = field(default_factory=list)
+    """What this visitor's runs on this table have made, oldest first."""
+    token: str = ""
+    """Under which a reload finds this session again."""
     _private: PrivateTable | None = None
 
     @property
@@ -75,10 +92,11 @@ class Session:
 
     def forget_data(self) -> None:
         """Drop the table and everything that came from it."""
-        self.data = self.draft = self.schema = self._private = None
-        self.problems = []
+        self.data = self.draft = self.editor_base = self.schema = self._private = None
+        self.problems, self.left_out = [], {}
         self.rows_per_person = 1
         self.draft_version += 1
+        self.outcomes = []
 
     @property
     def missing(self) -> list[str]:
@@ -92,8 +110,29 @@ class Session:
 
 
 def current() -> Session:
-    """This visitor's session."""
+    """This visitor's session: the one at hand, the one kept over a reload, or a new one."""
     if _KEY not in st.session_state:
-        st.session_state[_KEY] = Session()
+        st.session_state[_KEY] = _restored() or Session()
     session: Session = st.session_state[_KEY]
+    browser = _browser()
+    if browser:
+        session.token = session.token or MEMORY.keep(session, browser)
+        st.query_params[_TOKEN] = session.token
     return session
+
+
+def _restored() -> Session | None:
+    token, browser = st.query_params.get(_TOKEN), _browser()
+    if not token or not browser:
+        return None
+    kept: Session | None = MEMORY.find(token, browser)
+    if kept is not None:
+        # The editor's own state is gone with the old page; it starts afresh from the draft.
+        kept.draft_version += 1
+        kept.choices.version += 1
+    return kept
+
+
+def _browser() -> str:
+    cookie = st.context.cookies.get("_streamlit_xsrf")
+    return browser_of(cookie) if isinstance(cookie, str) else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import streamlit as st
 
 from dpsynth_core.charts.theme import Chart
@@ -13,3 +15,10 @@ def show_chart(chart: Chart, *, key: str, as_table: bool = False) -> None:
         st.dataframe(chart.table, hide_index=True, key=f"{key}_table")
         return
     st.plotly_chart(chart.figure, key=key, alt=chart.alt, config={"displayModeBar": False})
+
+
+def plain_list(lines: Iterable[str]) -> None:
+    """One line each, shown literally: what comes from a file is never read as markup."""
+    text = "\n".join(f"• {line}" for line in lines)
+    if text:
+        st.text(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 
@@ -24,16 +25,20 @@ def big_number(value: int) -> str:
     """
     if value < 10**6:
         return f"{value:,}"
-    for limit, name in ((10**9, "million"), (10**12, "billion"), (10**15, "trillion")):
-        if value < limit:
-            return f"{value * 1000 / limit:.3g} {name}"
-    exponent = len(str(value)) - 1
+    # Not by way of text: Python refuses to write out numbers of thousands of digits.
+    exponent = math.floor(math.log10(value))
     lead = value / 10**exponent
+    if lead >= (9.995 if exponent < 15 else 9.95):  # it would be shown as ten
+        exponent, lead = exponent + 1, 1.0
+    if exponent < 15:
+        return f"{lead * 10 ** (exponent % 3):.3g} {('million', 'billion', 'trillion')[exponent // 3 - 2]}"
     return f"10^{exponent}" if lead < 1.05 else f"{lead:.1f} × 10^{exponent}"
 
 
 def rows_per_cell(rows: int, cells: int) -> str:
     """How crowded the domain is, in words."""
-    if cells <= rows:
-        return f"{rows / cells:.3g}"
-    return f"1 in {big_number(cells // rows)}"
+    return _ratio(rows, cells) if cells <= rows else f"1 in {_ratio(cells, rows)}"
+
+
+def _ratio(more: int, fewer: int) -> str:
+    return big_number(more // fewer) if more >= 999 * fewer else f"{more / fewer:.3g}"

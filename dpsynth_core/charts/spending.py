@@ -1,0 +1,34 @@
+"""What a data set has spent, step by step."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+import pandas as pd
+
+from dpsynth_core.charts.theme import ORIGINAL, REFERENCE, Chart, new_figure
+from dpsynth_core.ledger import Account
+
+
+def spending_chart(account: Account) -> Chart:
+    """Cumulative epsilon as steps, with the budget as a line."""
+    counted = [entry for entry in account.entries if entry.state != "refunded"]
+    amounts = [float(entry.budget.epsilon) for entry in counted]
+    frame = pd.DataFrame(
+        {
+            "charge": range(1, len(counted) + 1),
+            "purpose": [entry.purpose for entry in counted],
+            "epsilon": amounts,
+            "spent": list(accumulate(amounts)),
+        }
+    )
+    total = float(account.total.epsilon)
+    figure = new_figure(x_title="charge", y_title="epsilon spent", height=240, showlegend=False)
+    figure.add_scatter(
+        x=[0, *frame["charge"]], y=[0, *frame["spent"]], line={"color": ORIGINAL, "shape": "hv"}, mode="lines+markers"
+    )
+    figure.add_hline(y=total, line={"color": REFERENCE, "dash": "dash"})
+    figure.update_yaxes(range=[0, total * 1.1])
+    figure.update_xaxes(dtick=1)
+    spent = sum(amounts)
+    return Chart(figure=figure, table=frame, alt=f"{len(counted)} charges, epsilon {spent:.4g} of {total:.4g} spent.")

@@ -1,0 +1,36 @@
+"""Choose how the stand-in is made, and how private it is."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.shared.frame import needs_schema, next_step, page
+from pages.shared.mechanism_view import (
+    choose_epsilon,
+    choose_mechanism,
+    choose_parameters,
+    compare_two,
+    save_and_load,
+    show_plan,
+    show_preview,
+)
+
+session = page("Mechanism", "pages/2_Mechanism.py")
+schema, n = needs_schema(session)
+
+st.header("How private?", anchor=False)
+choose_epsilon(session)
+
+st.header("Which mechanism?", anchor=False)
+choose_mechanism(session, schema, n)
+compare_two(session, schema, n)
+
+st.header("Parameters", anchor=False)
+choose_parameters(session, schema, n)
+
+st.header("What to expect", anchor=False)
+st.markdown("Everything below follows from public facts. Nothing is spent and no row is looked at.")
+show_plan(session, schema, n)
+show_preview(session, schema, n)
+save_and_load(session, schema, n)
+next_step("pages/3_Synthesize.py", "Next: synthesize", [])

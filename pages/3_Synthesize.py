@@ -1,0 +1,43 @@
+"""Make the synthetic table and pay for it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.shared.frame import in_words, needs_schema, page
+from pages.shared.runs import collect
+from pages.shared.synthesize_view import (
+    ask_options,
+    ask_to_run,
+    show_end,
+    show_history,
+    show_outcome,
+    show_spending,
+    show_summary,
+    watch,
+)
+
+session = page("Synthesize", "pages/3_Synthesize.py")
+schema, n = needs_schema(session)
+collect(session)
+
+st.header("What will be made", anchor=False)
+ask_options(session)
+with in_words("Please correct the parameters on the Mechanism page."):
+    order = session.choices.order(schema, n, teaching=session.mode == "teaching")
+    missing = show_summary(session, order, schema, n)
+    ask_to_run(session, order, missing)
+
+if session.job is not None and session.job.active:
+    watch(session)
+elif session.job is not None:
+    show_end(session.job)
+
+if session.outcomes:
+    st.header("The synthetic table", anchor=False)
+    if len(session.outcomes) == 1:
+        show_outcome(session, session.outcomes[0], 0)
+    show_history(session)
+
+if session.mode == "release":
+    show_spending(session)

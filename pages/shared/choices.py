@@ -1,0 +1,90 @@
+"""What the visitor has chosen on the Mechanism page, without a widget in sight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dpsynth_core.budget import Budget
+from dpsynth_core.errors import DPSynthError
+from dpsynth_core.mechanisms import MECHANISMS, Mechanism
+from dpsynth_core.mechanisms.plan import Plan, parameters
+from dpsynth_core.orders import Order
+from dpsynth_core.schema import Schema
+
+EPSILONS: tuple[str, ...] = (
+    "0.01", "0.02", "0.03", "0.05", "0.07", "0.1", "0.15", "0.2", "0.3", "0.5", "0.7",
+    "1", "1.5", "2", "3", "4", "5", "7", "10",
+)  # fmt: skip
+"""Evenly spaced on a log scale, near enough, and all of them numbers that people say."""
+
+
+@dataclass(kw_only=True)
+class Choices:
+    """A mechanism, its privacy, and what was changed from the suggested parameters."""
+
+    key: str = "kd_tree"
+    """The mechanism."""
+    epsilon: str = "1"
+    """For each synthetic table, as typed."""
+    copies: int = 1
+    """Synthetic tables in one run."""
+    seed: int | None = None
+    """Teaching only."""
+    changed: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By mechanism, the parameters that differ from the suggestion."""
+    version: int = 0
+    """Counts the changes made other than by typing, so that forms start afresh."""
+
+    def suggested(self, schema: Schema, n: int, key: str | None = None) -> Mechanism:
+        """What the mechanism itself suggests for this table."""
+        return MECHANISMS[key or self.key].suggest(schema, n, self.epsilon)
+
+    def mechanism(self, schema: Schema, n: int, key: str | None = None) -> Mechanism:
+        """The suggestion with the visitor's changes; raises where they make no sense."""
+        suggestion = self.suggested(schema, n, key)
+        return replace(suggestion, **self.changed.get(key or self.key, {}))
+
+    def plan(self, schema: Schema, n: int, *, key: str | None = None, epsilon: str | float | None = None) -> Plan | str:
+        """What would be done, or why it cannot be."""
+        try:
+            mechanism = self.mechanism(schema, n, key)
+        except DPSynthError as problem:
+            return str(problem)
+        return plan_for(mechanism, schema, n, self.epsilon if epsilon is None else epsilon)
+
+    def set(self, schema: Schema, n: int, name: str, value: Any) -> None:
+        """Change one parameter, or take the change back where it equals the suggestion."""
+        mine = self.changed.setdefault(self.key, {})
+        if value == getattr(self.suggested(schema, n), name):
+            mine.pop(name, None)
+        else:
+            mine[name] = value
+
+    def reset(self) -> None:
+        """Back to what is suggested."""
+        self.changed.pop(self.key, None)
+        self.version += 1
+
+    def order(self, schema: Schema, n: int, *, teaching: bool) -> Order:
+        """What would be run now."""
+        return Order(
+            mechanism=self.mechanism(schema, n), epsilon=self.epsilon, copies=self.copies,
+            seed=self.seed if teaching else None,
+        )  # fmt: skip
+
+    def load(self, order: Order) -> None:
+        """Take over a saved configuration, parameter by parameter."""
+        names = [parameter.name for parameter in parameters(type(order.mechanism))]
+        self.key, self.epsilon, self.copies = order.mechanism.key, order.epsilon, order.copies
+        self.changed[self.key] = {name: getattr(order.mechanism, name) for name in names}
+        self.version += 1
+
+
+def plan_for(mechanism: Mechanism, schema: Schema, n: int, epsilon: str | float) -> Plan | str:
+    """What the mechanism would do, or why it does not fit."""
+    try:
+        budget = Budget.of(epsilon).per_row(schema.rows_per_person)
+        return mechanism.plan(schema, n, budget)
+    except DPSynthError as problem:
+        return str(problem)

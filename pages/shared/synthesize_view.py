@@ -1,0 +1,206 @@
+"""The Synthesize page's parts: summary, confirmation, progress, result, history."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dpsynth_core.charts import compare_chart
+from dpsynth_core.charts.spending import spending_chart
+from dpsynth_core.errors import DPSynthError
+from dpsynth_core.export import parquet, safe_csv
+from dpsynth_core.jobs import Job
+from dpsynth_core.orders import MOST_COPIES, Order, Outcome
+from dpsynth_core.schema import Schema
+from pages.shared.actions import account_of
+from pages.shared.choices import plan_for
+from pages.shared.frame import guarantee_badge, in_words, show_error
+from pages.shared.runs import start, stop
+from pages.shared.session import Session
+from pages.shared.show import plain_list, show_chart
+from pages.shared.words import number
+
+PREVIEW_ROWS = 100
+MOST_SEED = 10**9
+
+
+def ask_options(session: Session) -> None:
+    """How many tables, and in teaching mode a seed."""
+    choices = session.choices
+    left, right = st.columns(2)
+    choices.copies = left.number_input(
+        "Synthetic tables",
+        1,
+        MOST_COPIES,
+        choices.copies,
+        help="Several tables show how much chance is in them. Each costs epsilon.",
+    )
+    if session.mode == "teaching":
+        choices.seed = right.number_input(
+            "Seed (optional)", 0, MOST_SEED, choices.seed, placeholder="none: real noise",
+            help="With a seed the run can be repeated, so it is not private. For teaching only.",
+        )  # fmt: skip
+
+
+def show_summary(session: Session, order: Order, schema: Schema, n: int) -> list[str]:
+    """What will be made and what it costs; returns what stands in the way."""
+    total, missing = order.total, []
+    plan = plan_for(order.mechanism, schema, n, order.epsilon)
+    with st.container(border=True):
+        tables = "one synthetic table" if order.copies == 1 else f"{order.copies} synthetic tables"
+        st.markdown(f"**{order.mechanism.title}** makes {tables} at ε = {order.epsilon} each.")
+        st.markdown(f"Total loss: **ε = {number(total.epsilon)}**, δ = {number(total.delta)}.")
+        if isinstance(plan, str):
+            missing.append("Choose a mechanism that fits this table.")
+        else:
+            st.caption(f"Expected time: about {max(plan.seconds * order.copies, 1):.0f} s.")
+    if session.mode == "release":
+        missing += _budget_problems(session, order)
+    return missing
+
+
+def _budget_problems(session: Session, order: Order) -> list[str]:
+    account = account_of(session)
+    if account is None:
+        return ["Open the data set's account on the Data page."]
+    if order.total.epsilon > account.left.epsilon or order.total.delta > account.left.delta:
+        return [f"Lower epsilon or the number of tables: only ε = {number(account.left.epsilon)} is left."]
+    return []
+
+
+def ask_to_run(session: Session, order: Order, missing: list[str]) -> None:
+    """The button; in release mode it leads to a confirmation that states the charge."""
+    busy = session.job is not None and session.job.active
+    if st.button(
+        "Synthesize", type="primary", icon=":material/casino:", disabled=bool(missing) or busy, key="synthesize"
+    ):
+        if session.mode == "release":
+            confirm(session, order)
+        else:
+            with in_words("The run was not started."):
+                start(session, order)
+                st.rerun()
+    if missing:
+        st.caption("Before this can run:")
+        plain_list(missing)
+
+
+@st.dialog("Spend part of the budget?")
+def confirm(session: Session, order: Order) -> None:
+    """State cost and remainder; nothing is spent before the second button."""
+    account = account_of(session)
+    if account is None:
+        return
+    left, total = account.left, order.total
+    st.text(f"This run costs ε {number(total.epsilon)}, δ {number(total.delta)}.")
+    st.text(f"Left now: ε {number(left.epsilon)}, δ {number(left.delta)}.")
+    st.text(f"Left afterwards: ε {number(left.epsilon - total.epsilon)}, δ {number(left.delta - total.delta)}.")
+    with st.container(horizontal=True):
+        if st.button("Spend it and run", type="primary", key="confirm_run"):
+            with in_words("The run was not started."):
+                start(session, order)
+                st.rerun()
+        if st.button("Cancel", key="cancel_confirm"):
+            st.rerun()
+
+
+@st.fragment(run_every=0.5)
+def watch(session: Session) -> None:
+    """A running job: its stage, how far it is, how long it takes, and Cancel."""
+    job = session.job
+    if job is None:
+        return
+    if not job.active:
+        st.rerun()
+    st.progress(job.done, text=f"{job.stage} · {job.done:.0%}")
+    expected = f" of about {session.expected:.0f} s" if session.expected else ""
+    st.caption(
+        f"{job.seconds:.0f} s{expected}." if job.state == "running" else "Waiting: two runs are at work already."
+    )
+    if st.button("Cancel", key="cancel_run", icon=":material/cancel:"):
+        stop(session)
+        st.rerun()
+
+
+def show_end(job: Job) -> None:
+    """How a run ended, where it did not finish; and whether the budget was charged."""
+    if job.state == "finished":
+        return
+    charge = {
+        None: "Nothing is charged in teaching mode.",
+        True: "Noise had been drawn, so the budget was charged.",
+        False: "Nothing had been drawn, so the charge was given back.",
+    }[job.charged]
+    heading = "The run was cancelled." if job.state == "cancelled" else "The run failed."
+    show_error(heading, DPSynthError(f"{job.problem} {charge}"))
+
+
+def show_outcome(session: Session, outcome: Outcome, place: int) -> None:
+    """The synthetic table, its badge, and its files."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        guarantee_badge(outcome.guarantee)
+        st.badge(f"ε = {number(outcome.guarantee.epsilon)}", color="gray")
+        st.badge(
+            "δ = 0 (pure)" if outcome.guarantee.kind == "pure" else f"δ = {number(outcome.guarantee.delta)}",
+            color="gray",
+        )
+    st.caption(outcome.guarantee.meaning)
+    plain_list(outcome.guarantee.caveats)
+    which = 0
+    if len(outcome.tables) > 1:
+        which = st.segmented_control(
+            "Table", range(len(outcome.tables)), default=0, format_func=lambda i: f"Table {i + 1}", key=f"which_{place}"
+        ) or 0  # fmt: skip
+    table = outcome.tables[which]
+    st.dataframe(table.head(PREVIEW_ROWS), height=245, alt="The first rows of the synthetic table")
+    with st.container(horizontal=True):
+        icon, name = ":material/download:", f"synthetic_{place + 1}_{which + 1}"
+        st.download_button(
+            "CSV", safe_csv(table), f"{name}.csv", "text/csv", icon=icon, on_click="ignore", key=f"csv_{place}"
+        )
+        st.download_button(
+            "Parquet", parquet(table), f"{name}.parquet", icon=icon, on_click="ignore", key=f"parquet_{place}"
+        )
+    _compare(session, outcome, which, place)
+
+
+def _compare(session: Session, outcome: Outcome, which: int, place: int) -> None:
+    """A first look beside the original: private, so in release mode only on demand."""
+    if session.data is None:
+        return
+    note = "Compare with the original (not for release: it shows private data)"
+    if st.toggle(note, value=session.mode == "teaching", key=f"compare_{place}"):
+        for slot, name in zip(st.columns(3), outcome.schema.names[:3], strict=False):
+            with slot:
+                chart = compare_chart(session.data.table, outcome.tables[which], outcome.schema, name)
+                show_chart(chart, key=f"compare_{place}_{outcome.schema.names.index(name)}")
+
+
+def show_history(session: Session) -> None:
+    """This session's releases, newest first, and what they cost together."""
+    if len(session.outcomes) < 2:
+        return
+    rows = [
+        {
+            "run": i + 1,
+            "mechanism": outcome.order.mechanism.title,
+            "epsilon": number(outcome.order.total.epsilon),
+            "tables": outcome.order.copies,
+            "guarantee": outcome.guarantee.status,
+            "seconds": f"{outcome.seconds:.1f}",
+        }
+        for i, outcome in enumerate(session.outcomes)
+    ]
+    st.dataframe(rows[::-1], hide_index=True, alt="Releases of this session")
+    chosen = st.selectbox("Look at run", range(len(rows), 0, -1), key="history")
+    show_outcome(session, session.outcomes[chosen - 1], chosen - 1)
+
+
+def show_spending(session: Session) -> None:
+    """What the data set has spent so far, step by step."""
+    with in_words("The ledger cannot be read."):
+        account = account_of(session)
+        if account is not None and account.entries:
+            st.header("What was spent", anchor=False)
+            show_chart(
+                spending_chart(account), key="spending", as_table=st.toggle("Show as table", key="spending_table")
+            )

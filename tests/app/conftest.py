@@ -1,0 +1,129 @@
+"""A ledger of its own for every test, and the real app in a real browser for those that walk through it."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 30
+"""Seconds after which something that should have happened counts as not happening."""
+CHROMIUM_OPTIONS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--no-first-run",
+]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where this test's ledger and key live; nobody's real ledger is ever opened."""
+    place = tmp_path / "home"
+    monkeypatch.setenv("DPSYNTH_HOME", str(place))
+    for variable in ("DPSYNTH_LEDGER_URL", "DPSYNTH_KEY_FILE"):
+        monkeypatch.delenv(variable, raising=False)
+    return place
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args() -> dict[str, Any]:
+    """How pytest-playwright starts the browser: the system's, not a download."""
+    fallback = Path("/usr/bin/chromium")
+    found = shutil.which("chromium") or (str(fallback) if fallback.exists() else None)
+    if found is None:
+        reason = "Chromium is not installed, so nobody can walk through the app: install it to run the browser tests."
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)
+    return {"executable_path": found, "args": CHROMIUM_OPTIONS}
+
+
+@pytest.fixture(scope="session")
+def app_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The running app, one per worker, with a ledger of its own."""
+    home = tmp_path_factory.mktemp("app")
+    port = _free_port()
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("DPSYNTH_")}
+    with (home / "server.log").open("wb") as log:
+        server = subprocess.Popen(
+            [*command, "--server.headless", "true"],
+            cwd=ROOT,
+            env={**inherited, "DPSYNTH_HOME": str(home)},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            _wait_until_healthy(server, port, home / "server.log")
+            yield f"http://localhost:{port}"
+        finally:
+            server.terminate()
+            try:
+                server.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _wait_until_healthy(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        assert server.poll() is None, f"The app did not start:\n{log.read_text()}"
+        connection = http.client.HTTPConnection("localhost", port, timeout=1)
+        try:
+            connection.request("GET", "/_stcore/health")
+            if connection.getresponse().status == http.HTTPStatus.OK:
+                return
+        except OSError:
+            time.sleep(0.05)  # not up yet: ask again
+        finally:
+            connection.close()
+    pytest.fail(f"The app did not answer within {PATIENCE} seconds:\n{log.read_text()}")
+
+
+@pytest.fixture
+def requests_made(context: BrowserContext) -> list[str]:
+    """The address of every request that the browser makes during the test, sockets included."""
+    made: list[str] = []
+    context.on("request", lambda request: made.append(request.url))
+    context.on("page", lambda page: page.on("websocket", lambda socket: made.append(socket.url)))
+    return made
+
+
+@pytest.fixture
+def visit(requests_made: list[str], page: Page, app_url: str) -> Iterator[Callable[[], Page]]:
+    """Opens the home page as a new visitor. Whatever is done then, nothing leaves this machine."""
+    expect.set_options(timeout=PATIENCE * 1000)
+    page.set_default_timeout(PATIENCE * 1000)
+
+    def open_home() -> Page:
+        page.goto(app_url)
+        expect(page.get_by_role("heading", name="DPSynth", level=1)).to_be_visible()
+        return page
+
+    yield open_home
+    here = (f"{app_url}/", f"{app_url.replace('http', 'ws')}/", "data:", "blob:")
+    foreign = [url for url in requests_made if not url.startswith(here)]
+    assert requests_made
+    assert not foreign
+    expect(page.get_by_text("Traceback")).to_have_count(0)

@@ -1,0 +1,207 @@
+"""A walk through the app in a real browser. Nothing here waits for time to pass, only for things to appear."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from dpsynth_core.intake.examples import EXAMPLES
+from dpsynth_core.schema import Schema
+
+pytestmark = pytest.mark.browser
+
+Visit = Callable[[], Page]
+FROM = 4
+"""Place of the editor's column of lower bounds."""
+HOSTILE = ["<img src=x onerror=alert(1)>", "**bold**", "$x$", ":red[x]", "[link](http://example.org)"]
+
+
+def csv_of(*names: str, start: int = 10) -> bytes:
+    """Sixty rows; another start makes another data set, with an account of its own."""
+    lines = [",".join(f'"{name}"' for name in names)]
+    lines += [",".join(str(start + (i * (place + 3)) % 17) for place in range(len(names))) for i in range(60)]
+    return "\n".join(lines).encode()
+
+
+def quiet(page: Page) -> Page:
+    """The page once the server has nothing more to say."""
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    expect(page.locator("[data-stale=true]")).to_have_count(0)
+    return page
+
+
+def press(page: Page, name: str) -> Page:
+    quiet(page).get_by_role("button", name=name, exact=True).click()
+    return page
+
+
+def go(page: Page, name: str) -> None:
+    quiet(page).get_by_test_id("stSidebar").get_by_role("link", name=name, exact=True).click()
+
+
+def upload(page: Page, name: str, content: bytes) -> Page:
+    """From the home page to a table of one's own, in the mode that the Data page is in."""
+    chooser = page.get_by_test_id("stFileUploaderDropzoneInput").first
+    chooser.set_input_files({"name": name, "mimeType": "text/csv", "buffer": content})
+    return press(page, "Use this file")
+
+
+def teach_with(page: Page, content: bytes, name: str = "mine.csv") -> Page:
+    press(page, "Use my own table")
+    page.get_by_text("This file holds only public or simulated data.").click()
+    expect(page.get_by_test_id("stFileUploaderDropzoneInput")).to_be_enabled()
+    return upload(page, name, content)
+
+
+def release_with(page: Page, content: bytes) -> Page:
+    press(page, "Use my own table")
+    quiet(page).get_by_text("Release: private data").click()
+    expect(page.get_by_text("Release mode", exact=True)).to_be_visible()
+    return upload(quiet(page), "private.csv", content)
+
+
+def guarantee(page: Page, status: str) -> None:
+    """Both badges, in the heading and beside the reasons."""
+    expect(page.get_by_text(f"Guarantee: {status}")).to_have_count(2)
+
+
+def caveat(page: Page, column: str) -> Locator:
+    return page.get_by_text(f"Column '{column}': its bounds or categories were read from the data")
+
+
+def spent(page: Page, text: str) -> None:
+    expect(page.get_by_test_id("stSidebar").get_by_text(f"ε spent: {text}", exact=True)).to_be_visible()
+
+
+def test_the_first_page_appears_and_asks_no_other_machine_for_anything(
+    visit: Visit, app_url: str, requests_made: list[str]
+) -> None:
+    page = quiet(visit())
+    expect(page.get_by_role("heading").first).to_be_visible()
+    assert f"{app_url}/" in requests_made
+    assert any(url.startswith("ws://localhost:") for url in requests_made)
+
+
+def test_an_example_leads_from_home_to_a_possible_guarantee(visit: Visit) -> None:
+    page = press(visit(), "Try an example")
+    expect(page.get_by_role("heading", name="Data", level=1)).to_be_visible()
+    guarantee(page, "possible")
+    press(page, "None is public")
+    guarantee(page, "void")
+    for column in EXAMPLES["breast_cancer"].schema.names:
+        expect(caveat(page, column)).to_be_visible()
+    press(page, "All of these are public knowledge")
+    guarantee(page, "possible")
+    expect(caveat(page, "diagnosis")).to_have_count(0)
+    assert saved_schema(page).names == EXAMPLES["breast_cancer"].schema.names
+    assert saved_schema(page).is_public
+    expect(page.get_by_role("heading", name="Pictures")).to_be_visible()
+
+
+def test_a_picture_renamed_to_a_table_is_refused_in_words(visit: Visit) -> None:
+    page = teach_with(visit(), b"\x89PNG\r\n\x1a\n" + bytes(200), name="data.csv")
+    expect(page.get_by_text("This file cannot be used.")).to_be_visible()
+    expect(page.get_by_text("This file is a PNG image, not a table")).to_be_visible()
+    expect(page.get_by_role("heading", name="The table")).to_have_count(0)
+
+
+def test_typing_into_the_editor_changes_the_verdict_and_survives_leaving(visit: Visit) -> None:
+    page = release_with(visit(), csv_of("age", "weight"))
+    guarantee(page, "void")
+    expect(caveat(page, "age")).to_be_visible()
+    write(page, row=0, column=FROM, text="1,5")
+    expect(page.get_by_text("Column 'age': From is '1,5'; allowed: a number such as 1234.5.")).to_be_visible()
+    expect(page.get_by_text("Guarantee: nothing declared yet")).to_be_visible()
+    write(page, row=0, column=FROM, text="5")
+    guarantee(page, "void")
+    expect(page.get_by_text("Please correct this:")).to_have_count(0)
+
+    cells = page.get_by_test_id("stMetricValue").nth(1)
+    before = cells.inner_text()
+    go(page, "Home")
+    expect(page.get_by_role("heading", name="Where you are")).to_be_visible()
+    expect(page.get_by_text("private.csv: 60 rows, 2 columns")).to_be_visible()
+    go(page, "Data")
+    expect(cells).to_have_text(before)
+    assert saved_schema(page)["age"].lower == 5
+
+
+def write(page: Page, *, row: int, column: int, text: str) -> None:
+    """Type into a cell of the editor, reached as a screen reader does: the picture of the table has no cells."""
+    editor = quiet(page).get_by_test_id("stDataFrame").last
+    editor.get_by_test_id(f"glide-cell-0-{row}").focus()
+    for place in range(column):
+        expect(editor.get_by_test_id(f"glide-cell-{place}-{row}")).to_have_attribute("aria-selected", "true")
+        page.keyboard.press("ArrowRight")
+    expect(editor.get_by_test_id(f"glide-cell-{column}-{row}")).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Enter")
+    cell = page.locator("#portal").get_by_role("textbox")
+    cell.fill(text)
+    cell.press("Enter")
+
+
+def saved_schema(page: Page) -> Schema:
+    with page.expect_download() as download:
+        press(page, "Save schema")
+    assert download.value.suggested_filename == "schema.json"
+    return Schema.from_json(Path(download.value.path()).read_bytes())
+
+
+def test_every_estimate_is_announced_and_paid_for_once(visit: Visit) -> None:
+    page = release_with(visit(), csv_of("age", "weight", start=20))
+    expect(page.get_by_text("Total budget of this data set")).to_be_visible()
+    press(page, "Open the account")
+    spent(page, "0 of 1")
+    expect(page.get_by_role("heading", name="Pictures")).to_have_count(0)
+    quiet(page).get_by_text("estimate them privately").click()
+    epsilon = page.get_by_label("Epsilon", exact=True)
+    epsilon.fill("0.75")
+    epsilon.press("Enter")
+
+    press(page, "Estimate")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("Estimating column 'age' costs ε 0.75, δ 0.")).to_be_visible()
+    expect(dialog.get_by_text("Left now: ε 1, δ 1e-06.")).to_be_visible()
+    expect(dialog.get_by_text("Left afterwards: ε 0.25, δ 1e-06.")).to_be_visible()
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(dialog).to_have_count(0)
+    spent(quiet(page), "0 of 1")
+
+    press(page, "Estimate")
+    dialog.get_by_role("button", name="Spend it").dblclick()
+    spent(page, "0.75 of 1")
+    go(page, "Home")
+    expect(page.get_by_role("heading", name="Where you are")).to_be_visible()
+    spent(page, "0.75 of 1")
+    go(page, "Data")
+    expect(page.get_by_text("ε 0.75 of 1 spent.")).to_be_visible()
+    age = saved_schema(page)["age"]
+    assert (age.public, age.origin) == (True, "estimated privately")
+
+    quiet(page).get_by_text("estimate them privately").click()
+    expect(page.get_by_label("Epsilon", exact=True)).to_have_value("0.75")
+    press(page, "Estimate")
+    expect(dialog.get_by_text("That is more than is left.")).to_be_visible()
+    expect(dialog.get_by_role("button", name="Spend it")).to_be_disabled()
+
+
+def test_names_from_a_file_stay_names(visit: Visit) -> None:
+    page = visit()
+    page.on("dialog", lambda dialog: pytest.fail(f"A name ran as code: {dialog.message}"))
+    teach_with(page, csv_of(*HOSTILE), name="[click](http://example.org) **me**.csv")
+    guarantee(page, "void")
+    expect(page.get_by_text("[click](http://example.org) **me**.csv: 60 rows, 5 columns")).to_be_visible()
+    for name in HOSTILE:
+        expect(caveat(page, name)).to_be_visible()
+    quiet(page).get_by_text("estimate them privately").click()
+    page.get_by_label("Column", exact=True).click()
+    for name in HOSTILE:
+        expect(page.get_by_role("option", name=name, exact=True)).to_be_visible()
+    expect(page.locator("img[src=x]")).to_have_count(0)
+    expect(page.locator("a[href*='example.org']")).to_have_count(0)
+    expect(page.locator("strong").filter(has_text=re.compile("^(bold|me)$"))).to_have_count(0)
+    expect(page.locator(".katex")).to_have_count(0)

@@ -1,0 +1,193 @@
+"""The Mechanism and Synthesize pages as a visitor finds them, without a browser."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dpsynth_core.budget import Budget
+from dpsynth_core.errors import BudgetError, DPSynthError
+from dpsynth_core.mechanisms import MECHANISMS
+from dpsynth_core.orders import Order
+from pages.shared.actions import account_of, load_example, load_upload, open_account
+from pages.shared.choices import Choices, plan_for
+from pages.shared.runs import collect, start
+from pages.shared.session import Session
+from tests.app.test_data_page import ROOT, csv_of, session_of, settled
+from tests.test_jobs import finish
+
+
+def ready(example: str = "two_groups_signal", mode: str = "teaching") -> Session:
+    session = Session(mode=mode)  # type: ignore[arg-type]
+    load_example(session, example)
+    return session
+
+
+def page(path: str, session: Session) -> AppTest:
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    app.session_state["dpsynth"] = session
+    return settled(app.switch_page(path).run())
+
+
+def mechanism_page(session: Session) -> AppTest:
+    return page("pages/2_Mechanism.py", session)
+
+
+def synthesize_page(session: Session) -> AppTest:
+    return page("pages/3_Synthesize.py", session)
+
+
+@pytest.mark.parametrize("path", ["pages/2_Mechanism.py", "pages/3_Synthesize.py"])
+def test_without_a_table_the_page_says_what_is_missing(path: str) -> None:
+    app = page(path, Session())
+    assert "needs a table" in app.info[0].value
+    assert any("Choose an example" in element.value for element in app.markdown)
+
+
+@pytest.mark.parametrize("key", MECHANISMS)
+def test_every_registered_mechanism_has_a_card_a_form_and_pictures(key: str) -> None:
+    app = mechanism_page(ready())
+    settled(app.button(key=f"choose_{key}").click().run())
+    assert session_of(app).choices.key == key
+    labels = {element.label for element in [*app.number_input, *app.selectbox]}
+    assert {"Rows", "Placement"} <= labels
+    assert any(MECHANISMS[key].title in element.value for element in app.markdown)
+
+
+def test_a_mechanism_that_does_not_fit_says_so_on_its_card() -> None:
+    session = ready("breast_cancer")
+    session.choices.changed["perturbed_histogram"] = {"bins": 16}
+    app = mechanism_page(session)
+    assert any("5,000,000" in element.value and "kd_tree" in element.value for element in app.text)
+
+
+def test_epsilon_is_read_out_in_plain_language() -> None:
+    app = mechanism_page(ready())
+    assert any("73.1%" in element.value for element in app.markdown)
+    settled(app.select_slider[0].set_value("3").run())
+    assert session_of(app).choices.epsilon == "3"
+    assert any("95.3%" in element.value for element in app.markdown)
+    ends = [element.value for element in app.markdown]
+    assert any("More private" in text for text in ends)
+    assert any("More accurate" in text for text in ends)
+
+
+def test_a_changed_parameter_is_kept_and_can_be_reset() -> None:
+    app = mechanism_page(ready())
+    field = next(element for element in app.number_input if element.label == "Free levels")
+    settled(field.set_value(3).run())
+    session = session_of(app)
+    assert session.choices.changed["kd_tree"] == {"free_levels": 3}
+    assert session.choices.mechanism(session.schema, 500).free_levels == 3  # type: ignore[arg-type, attr-defined]
+    settled(app.button(key="reset").click().run())
+    assert not session.choices.changed.get("kd_tree")
+
+
+def test_an_impossible_parameter_is_refused_at_once_by_name() -> None:
+    session = ready()
+    session.choices.changed["kd_tree"] = {"split_share": 2.0}
+    for app in (mechanism_page(session), synthesize_page(session)):
+        assert any("split_share is 2.0" in element.value for element in app.text)
+
+
+def test_the_preview_shows_simulated_data_and_only_in_teaching_mode() -> None:
+    app = mechanism_page(ready())
+    preview = next(button for button in app.button if "Preview" in button.label)
+    settled(preview.click().run())
+    assert any("Nothing here is your data" in element.value for element in app.caption)
+    app = mechanism_page(ready(mode="release"))
+    assert not any("Preview" in button.label for button in app.button)
+
+
+def test_a_saved_configuration_restores_the_choices() -> None:
+    session = ready()
+    choices, schema = session.choices, session.schema
+    assert schema is not None
+    choices.key, choices.epsilon, choices.copies = "kd_grid", "0.3", 2
+    choices.set(schema, 500, "threshold", 7)
+    saved = choices.order(schema, 500, teaching=True).to_json()
+    fresh = Choices()
+    fresh.load(Order.from_json(saved))
+    assert fresh.order(schema, 500, teaching=True) == choices.order(schema, 500, teaching=True)
+
+
+def test_what_does_not_fit_is_told_without_an_exception() -> None:
+    session = ready("breast_cancer")
+    assert session.schema is not None
+    plan = plan_for(MECHANISMS["perturbed_histogram"](), session.schema, 569, "1")
+    assert isinstance(plan, str)
+    assert "cells" in plan
+
+
+def order_of(session: Session, epsilon: str = "1") -> Order:
+    assert session.schema is not None
+    assert session.data is not None
+    session.choices.epsilon = epsilon
+    return session.choices.order(session.schema, len(session.data.table), teaching=session.mode == "teaching")
+
+
+def released() -> Session:
+    session = Session(mode="release")
+    load_upload(session, "private.csv", csv_of("age", "weight"))
+    open_account(session, "1", "0")
+    return session
+
+
+def test_a_run_in_release_mode_is_charged_once_and_its_outcome_collected_once() -> None:
+    session = released()
+    start(session, order_of(session, "0.25"))
+    account = account_of(session)
+    assert account is not None
+    assert account.spent.epsilon == Budget.of("0.25").epsilon  # before anything is visible
+    assert session.job is not None
+    finish(session.job)
+    for _ in range(2):
+        collect(session)
+    account = account_of(session)
+    assert account is not None
+    assert [entry.state for entry in account.entries] == ["committed"]
+    assert len(session.outcomes) == 1
+    assert session.outcomes[0].guarantee.status == "void"  # nothing was declared public
+
+
+def test_more_than_what_is_left_is_refused_and_nothing_runs() -> None:
+    session = released()
+    with pytest.raises(BudgetError, match="left"):
+        start(session, order_of(session, "2"))
+    assert session.job is None
+    app = synthesize_page(session)
+    assert app.button(key="synthesize").disabled
+    assert any("only ε = 1 is left" in element.value for element in app.text)
+
+
+def test_a_second_run_waits_for_the_first_and_a_seed_is_no_release() -> None:
+    session = released()
+    session.choices.seed = 3
+    assert order_of(session).seed is None
+    seeded = Order(mechanism=MECHANISMS["kd_tree"](), epsilon="0.1", seed=3)
+    with pytest.raises(DPSynthError, match="seed"):
+        start(session, seeded)
+    assert account_of(session).spent.epsilon == 0  # type: ignore[union-attr]
+
+
+def test_without_an_account_nothing_can_be_released() -> None:
+    session = Session(mode="release")
+    load_upload(session, "private.csv", csv_of("age", "weight"))
+    app = synthesize_page(session)
+    assert app.button(key="synthesize").disabled
+    assert any("Open the data set's account" in element.value for element in app.text)
+    with pytest.raises(DPSynthError):
+        start(session, order_of(session))
+
+
+def test_a_finished_run_is_shown_with_its_badge_and_history() -> None:
+    session = ready()
+    for epsilon in ("1", "2"):
+        start(session, order_of(session, epsilon))
+        assert session.job is not None
+        finish(session.job)
+        collect(session)
+    app = synthesize_page(session)
+    assert any("Guarantee: proven" in element.value for element in app.markdown)
+    assert len(session.outcomes) == 2
+    assert any(element.label == "Look at run" for element in app.selectbox)

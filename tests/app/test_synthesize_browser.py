@@ -1,0 +1,140 @@
+"""From an example to a synthetic table in a real browser: runs, cancel, reload, refusal, a killed worker."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from playwright.sync_api import Page, expect
+
+from dpsynth_core.encoding import touched
+from dpsynth_core.intake.examples import EXAMPLES
+from tests.app.test_browser import csv_of, go, press, quiet, release_with
+
+pytestmark = pytest.mark.browser
+
+Visit = Callable[[], Page]
+
+
+def to_synthesize(page: Page) -> Page:
+    press(page, "Next: choose a mechanism")
+    expect(page.get_by_role("heading", name="What to expect")).to_be_visible()
+    press(page, "Next: synthesize")
+    expect(page.get_by_role("heading", name="What will be made")).to_be_visible()
+    return quiet(page)
+
+
+def slow_run(page: Page) -> Page:
+    """Twenty tables from a large example: long enough to be interrupted."""
+    go(page, "Data")
+    quiet(page).get_by_role("combobox", name="Example").click()
+    page.get_by_role("option", name="Ten clusters in the plane").click()
+    rows = quiet(page).get_by_label("Rows to simulate")
+    rows.fill("300000")
+    rows.press("Enter")
+    press(page, "Use this example")
+    expect(page.get_by_text("300,000 rows")).to_be_visible()
+    to_synthesize(page)
+    tables = page.get_by_label("Synthetic tables")
+    tables.fill("20")
+    tables.press("Enter")
+    expect(quiet(page).get_by_text("20 synthetic tables")).to_be_visible()
+    press(page, "Synthesize")
+    expect(page.get_by_text("table 1 of 20")).to_be_visible()
+    return page
+
+
+def workers_of(server: int) -> list[int]:
+    """Processes that the app has started, by the kernel's own list."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            except OSError:  # gone meanwhile
+                continue
+            if parent == server:
+                found.append(int(entry.name))
+    return found
+
+
+def busiest(pids: list[int]) -> int:
+    """The process that has used most processor time."""
+
+    def used(pid: int) -> int:
+        try:
+            numbers = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            return -1
+        return int(numbers[11]) + int(numbers[12])
+
+    return max(pids, key=used)
+
+
+def test_an_example_becomes_a_synthetic_table_that_matches_the_schema(visit: Visit, tmp_path: Path) -> None:
+    page = visit()
+    press(page, "Try an example")
+    to_synthesize(page)
+    press(page, "Synthesize")
+    expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible()
+    expect(page.get_by_text("Guarantee: proven")).to_be_visible()
+    example = EXAMPLES["breast_cancer"]
+    for label, read in (("CSV", pd.read_csv), ("Parquet", pd.read_parquet)):
+        with page.expect_download() as download:
+            quiet(page).get_by_role("button", name=label, exact=True).click()
+        download.value.save_as(tmp_path / label)
+        table = read(tmp_path / label)
+        assert list(table.columns) == list(example.schema.names)
+        assert len(table) == 569
+        assert all(moved.total == 0 for moved in touched(table, example.schema).values())
+
+
+def test_cancel_ends_a_run_within_two_seconds(visit: Visit) -> None:
+    page = slow_run(visit())
+    page.get_by_role("button", name="Cancel", exact=True).click()
+    expect(page.get_by_text("The run was cancelled.")).to_be_visible(timeout=2_000)
+    expect(page.get_by_text("Nothing is charged in teaching mode.")).to_be_visible()
+
+
+def test_a_reload_in_the_middle_of_a_run_finds_it_again_and_a_copied_address_does_not(visit: Visit) -> None:
+    page = slow_run(visit())
+    page.reload()
+    expect(page.get_by_text("of 20)")).to_be_visible()
+    stranger = page.context.browser.new_context().new_page()  # type: ignore[union-attr]
+    stranger.goto(page.url)
+    expect(stranger.get_by_text("This page needs a table")).to_be_visible()
+    stranger.close()
+    page.get_by_role("button", name="Cancel", exact=True).click()
+    expect(page.get_by_text("The run was cancelled.")).to_be_visible()
+
+
+def test_a_killed_worker_leaves_the_page_alive(visit: Visit, app_pid: int) -> None:
+    page = slow_run(visit())
+    os.kill(busiest(workers_of(app_pid)), signal.SIGKILL)
+    expect(page.get_by_text("The run failed.")).to_be_visible()
+    expect(page.get_by_text("ended unexpectedly")).to_be_visible()
+    expect(page.get_by_role("button", name="Synthesize", exact=True)).to_be_enabled()
+
+
+def test_a_release_states_its_price_charges_once_and_stops_at_the_budget(visit: Visit) -> None:
+    page = release_with(visit(), csv_of("age", "weight", start=40))
+    press(page, "Open the account")
+    expect(page.get_by_text("This data set has an account")).to_be_visible()
+    press(page, "All of these are public knowledge")
+    to_synthesize(page)
+    press(page, "Synthesize")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("This run costs ε 1")).to_be_visible()
+    expect(dialog.get_by_text("Left afterwards: ε 0")).to_be_visible()
+    dialog.get_by_role("button", name="Cancel", exact=True).click()
+    expect(page.get_by_text("ε spent: 0 of 1")).to_be_visible()
+    press(page, "Synthesize")
+    page.get_by_role("dialog").get_by_role("button", name="Spend it and run").dblclick()
+    expect(page.get_by_text("Guarantee: proven")).to_be_visible()
+    expect(page.get_by_text("ε spent: 1 of 1")).to_be_visible()
+    expect(page.get_by_text("only ε = 0 is left")).to_be_visible()
+    expect(quiet(page).get_by_role("button", name="Synthesize", exact=True)).to_be_disabled()
