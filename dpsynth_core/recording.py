@@ -7,6 +7,7 @@ than the sensitivity it declared. That turns "the sensitivity is right" into som
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,7 @@ class Recorder(Noise):
         super().__init__(source.budget)
         self._source = source
         self.draws: list[Draw] = []
+        self._inside = False
 
     @property
     def secure(self) -> bool:  # type: ignore[override]
@@ -43,8 +45,15 @@ class Recorder(Noise):
         return self._source.secure
 
     def _perform(self, call: Call) -> Any:
-        output = self._source._perform(call)
-        self.draws.append(Draw(call=call, output=output))
+        if self._inside:
+            return self._source._perform(call)
+        # What a sampler draws to name empty cells is part of its outcome, not a draw of its own.
+        self._inside = True
+        try:
+            output = self._source._perform(call)
+        finally:
+            self._inside = False
+        self.draws.append(Draw(call=call, output=copy.deepcopy(output)))
         return output
 
 
@@ -89,7 +98,7 @@ class Replay(Noise):
                 f"Draw {step + 1} was {_form(before.call)} on the first table and {_form(call)} on the second."
             )
         self.distances.append(_distance(before.call, call))
-        return _aligned(before, call) if isinstance(before.output, SparseNoisy) else before.output
+        return _aligned(before, call) if isinstance(before.output, SparseNoisy) else copy.deepcopy(before.output)
 
 
 def _aligned(before: Draw, call: Call) -> SparseNoisy:

@@ -23,6 +23,9 @@ from dpsynth_core.calls import Call, IntArray, SparseNoisy
 
 enable_features("contrib")
 
+LARGEST_PORTION = 2**48
+"""Trials that one binomial draw may have."""
+
 
 @lru_cache(maxsize=256)
 def opendp_laplace(scale: float) -> Any:
@@ -46,11 +49,18 @@ def with_empty_cells(generator: np.random.Generator, call: Call, noisy: IntArray
     """Let the empty cells take part in a draw: Kreačić et al., Algorithm 5, for integers."""
     scale, zeros, threshold = call.parameters[0], int(call.parameters[1]), int(call.parameters[2])
     a = math.exp(-1 / scale)
-    survivors = int(generator.binomial(zeros, a**threshold / (1 + a))) if zeros else 0
+    survivors = binomial(generator, zeros, a**threshold / (1 + a))
     assert call.pick is not None  # noqa: S101
     # Above a threshold of at least one, the two-sided geometric law is geometric: P(t + k | X >= t) = (1 - a) a^k.
     tail = threshold + generator.geometric(-math.expm1(-1 / scale), size=survivors) - 1
     return SparseNoisy(values=noisy, extra_keys=call.pick(survivors), extra_values=tail)
+
+
+def binomial(generator: np.random.Generator, trials: int, probability: float) -> int:
+    """Successes in any number of trials, in portions: NumPy's sampler loses precision beyond some 2^50 trials."""
+    whole, rest = divmod(trials, LARGEST_PORTION)
+    drawn = generator.binomial(np.append(np.full(whole, LARGEST_PORTION), rest), probability)
+    return int(drawn.sum())
 
 
 def decided(generator: np.random.Generator, call: Call, laplace: Callable[[IntArray, float], IntArray]) -> IntArray:
@@ -100,7 +110,7 @@ def sample_free(generator: np.random.Generator, call: Call) -> Any:
     if primitive == "uniform":
         return generator.random(int(parameters[0]))
     if primitive == "binomial":
-        return generator.binomial(int(parameters[0]), parameters[1])
+        return binomial(generator, int(parameters[0]), parameters[1])
     if primitive == "geometric":
         return generator.geometric(parameters[0], size=int(parameters[1])) - 1
     below, size = int(parameters[0]), int(parameters[1])

@@ -146,11 +146,17 @@ class KDTree(Mechanism):
             leaves, levels, noisy.values, stop=stop, stand_out=self.stand_out,
             leaf_variance=laplace_variance(COUNT_SENSITIVITY / remaining.epsilon),
         )  # fmt: skip
-        # A box that was never split looks the same whether it was listed or not, so both meet the same threshold.
-        kept = np.where(leaves.depth == free, values >= threshold, values > 0)
-        depth = np.append(leaves.depth[kept], np.full(len(noisy.extra_keys), free))
-        prefix = np.append(leaves.prefix[kept], noisy.extra_keys ^ (np.int64(1) << free))
-        low, high = _ranges(coding, depth, prefix)
+        # That a box of the first depth is listed may only mean that it holds rows, so it gets what a hidden one gets:
+        # its leaf count alone, and the threshold. All others are listed because of splits, which are paid for.
+        first = leaves.decisions == 0
+        values = np.where(first, noisy.values, values)
+        kept = np.where(first, noisy.values >= threshold, values > 0)
+        depth, prefix = leaves.boxes
+        low, high = _ranges(
+            coding,
+            np.append(depth[kept], np.full(len(noisy.extra_keys), free)),
+            np.append(prefix[kept], noisy.extra_keys ^ (np.int64(1) << free)),
+        )
         return PartitionModel.of(
             tuple(halving.axis for halving in coding.halvings), low, high,
             np.append(values[kept], noisy.extra_values), rows=table.n, centre=self.placement == "centre",
@@ -205,8 +211,9 @@ class KDTree(Mechanism):
         pick = leaves.hidden.picker()
         # A box's key is its bits behind a leading one, which tells boxes of different depth apart.
         top = np.int64(1) << leaves.hidden.depth
+        depth, prefix = leaves.boxes
         noisy = noise.sparse_laplace(
-            leaves.prefix | (np.int64(1) << leaves.depth), leaves.counts, zeros=leaves.hidden.count,
+            prefix | (np.int64(1) << depth), leaves.counts, zeros=leaves.hidden.count,
             threshold=threshold, pick=lambda size: pick(size) | top,
             sensitivity=COUNT_SENSITIVITY, epsilon=budget.epsilon, label="counts of the leaves",
         )  # fmt: skip
@@ -221,7 +228,8 @@ def _inner_shares(budget: Budget, share: float) -> tuple[Budget, Budget]:
 
 def _measured(level: Level, noise: Noise, epsilon: Fraction) -> Level:
     """The level with its split boxes counted, averaged with what was known of them by inverse variance."""
-    split = level.split
+    # In the order of the domain, so that what is asked of the sampler does not depend on how boxes came to be listed.
+    split = np.flatnonzero(level.split)[np.argsort(level.prefix[level.split])]
     own = noise.laplace(
         level.counts[split], sensitivity=COUNT_SENSITIVITY, epsilon=epsilon, label="counts of inner boxes"
     )

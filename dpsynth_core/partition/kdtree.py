@@ -80,10 +80,19 @@ class Leaves:
     """Those bits."""
     counts: IntArray
     """Rows in it: private."""
+    decisions: IntArray
+    """Splits that led to it. None means a box of the first depth, which may be listed only because it holds rows:
+    it must be treated exactly as the hidden ones are."""
     hidden: HiddenBoxes
     """The empty leaves that are not listed."""
     levels: tuple[Level, ...]
     """The decisions, from the root down."""
+
+    @property
+    def boxes(self) -> tuple[IntArray, IntArray]:
+        """Depth and prefix of each listed leaf; one that was only passed on is the first-depth box it always was."""
+        passed = np.where(self.decisions == 0, self.depth - self.hidden.depth, 0)
+        return self.depth - passed, self.prefix >> passed
 
 
 class Rule(Protocol):
@@ -261,6 +270,7 @@ def _leaves(finished: list[tuple[int, Boxes]], hidden: HiddenBoxes, levels: list
         depth=np.concatenate([np.full(len(b.prefix), depth, dtype=np.int64) for depth, b in parts] or nothing),
         prefix=np.concatenate([b.prefix for _, b in parts] or nothing),
         counts=np.concatenate([b.counts for _, b in parts] or nothing),
+        decisions=np.concatenate([b.decisions for _, b in parts] or nothing),
         hidden=hidden,
         levels=tuple(levels),
     )

@@ -36,8 +36,11 @@ class PartitionModel:
         if not kept.any():
             low, high = np.zeros((1, len(axes)), dtype=np.int64), np.array([[axis.size for axis in axes]])
             weights, kept = np.ones(1), np.ones(1, dtype=np.bool_)
-        positive = weights[kept]
-        return cls(axes=axes, low=low[kept], high=high[kept], weights=positive * (rows / positive.sum()), centre=centre)
+        low, high, positive = low[kept], high[kept], weights[kept]
+        # In the order of the domain: the order in which boxes were found would tell which of them hold rows.
+        order = np.lexsort(np.hstack([low, high]).T[::-1])
+        scaled = positive[order] * (rows / positive[order].sum())
+        return cls(axes=axes, low=low[order], high=high[order], weights=scaled, centre=centre)
 
     def sample(self, rows: int, noise: Noise) -> pd.DataFrame:
         """That many rows, each box getting its share rounded up or down, in random order."""

@@ -82,7 +82,7 @@ class Coding:
         numeric = [i for i, column in enumerate(schema) if column.is_numeric]
         labels = [i for i, column in enumerate(schema) if not column.is_numeric]
         flags = [i for i in numeric if axes[i].missing is not None]
-        reserve = min(sum(wanted[i] for i in numeric), max(2 * len(numeric), MAX_BITS // 2) if numeric else 0)
+        reserve = min(sum(wanted[i] for i in numeric), max(2 * len(numeric), MAX_BITS // 2), MAX_BITS - 2)
         given = [0] * len(axes)
         _deal(given, wanted, labels, MAX_BITS - reserve)
         order = [i for i in labels for _ in range(given[i])]

@@ -1,0 +1,9 @@
+"""Run every benchmark: ``python -m benchmarks``."""
+
+from __future__ import annotations
+
+from benchmarks import counting, growth, kd_tree, reading
+
+if __name__ == "__main__":
+    for benchmark in (kd_tree, growth, counting, reading):
+        benchmark.main()

@@ -1,0 +1,1 @@
+"""How far a synthetic table is from the original. What is computed against private rows is itself private."""

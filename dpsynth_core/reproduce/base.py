@@ -1,0 +1,124 @@
+"""What an experiment is given and what it returns: small tables of numbers that carry their uncertainty."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dpsynth_core.errors import ParameterError
+
+ROOT = Path(__file__).parents[2]
+"""The project: data that is not part of it is looked for beside it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A mean over repetitions."""
+
+    mean: float
+    """Of the repetitions."""
+    error: float
+    """Its standard error; not a number where there was one repetition."""
+    reps: int
+    """How many there were."""
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Estimate:
+        """Mean and standard error of independent repetitions."""
+        error = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+        return cls(mean=float(np.mean(values)), error=error, reps=len(values))
+
+    def __str__(self) -> str:
+        if math.isnan(self.error):
+            return f"{self.mean:.3g}"
+        # Two digits of the error decide how many digits of the mean mean something.
+        digits = max(0, 1 - math.floor(math.log10(self.error))) if self.error > 0 else 4
+        return f"{self.mean:.{digits}f} ± {self.error:.{digits}f}"
+
+
+Cell: TypeAlias = str | float | Estimate | None
+"""A word, a number that was computed or published, a mean of repetitions, or nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A result, for people and for programs."""
+
+    title: str
+    """What was measured."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know: sizes, what was simulated, which way is better."""
+    columns: tuple[str, ...]
+    """Headings."""
+    rows: tuple[tuple[Cell, ...], ...]
+    """One cell for each heading."""
+
+    def text(self) -> str:
+        """Aligned columns under the title and the notes."""
+        cells = [self.columns, *(tuple(_shown(cell) for cell in row) for row in self.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        cells.insert(1, tuple("-" * width for width in widths))
+        padded = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in cells)
+        lines = ["  ".join(row).rstrip() for row in padded]
+        return "\n".join([self.title, *self.notes, "", *lines])
+
+    def plain(self) -> dict[str, Any]:
+        """Values that JSON can hold."""
+        rows = [dict(zip(self.columns, map(_plain, row), strict=True)) for row in self.rows]
+        return {"title": self.title, "notes": list(self.notes), "rows": rows}
+
+
+def _shown(cell: Cell) -> str:
+    if cell is None:
+        return "-"
+    return f"{cell:.3g}" if isinstance(cell, float) else str(cell)
+
+
+def _plain(cell: Cell) -> object:
+    if not isinstance(cell, Estimate):
+        return cell
+    error = None if math.isnan(cell.error) else cell.error  # JSON has no word for "not a number"
+    return {"mean": cell.mean, "standard_error": error, "reps": cell.reps}
+
+
+def _nobody(_: str) -> None:
+    """Nobody is watching."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """What an experiment is told."""
+
+    reps: int = 10
+    """Repetitions of every random run."""
+    secure: bool = False
+    """Whether to draw release noise, which cannot be repeated, instead of simulation noise from seeds 0, 1, ..."""
+    data: Path = ROOT.parent / "shared" / "data"
+    """Folder of published data; where a file is missing, the same law is simulated."""
+    shrink: int = 1
+    """Divide every number of rows by this, for a quick look."""
+    say: Callable[[str], None] = _nobody
+    """Told what is being done."""
+
+    def __post_init__(self) -> None:
+        for parameter, value in (("reps", self.reps), ("shrink", self.shrink)):
+            if value < 1:
+                raise ParameterError(parameter, value, allowed="a whole number, at least 1")
+
+    @property
+    def seeds(self) -> list[int | None]:
+        """One per repetition; None asks for release noise."""
+        return [None if self.secure else seed for seed in range(self.reps)]
+
+    def rows(self, wanted: int) -> int:
+        """A number of rows, shrunk for a quick look."""
+        return max(wanted // self.shrink, 100)
+
+
+Experiment: TypeAlias = Callable[[Setup], Iterator[Table]]
+"""Yields its tables one by one, the most important first."""
