@@ -22,7 +22,7 @@ types: $(STAMP)-dev
 	$(BIN)/mypy
 
 bench: $(STAMP)-dev
-	$(BIN)/pytest benchmarks --benchmark-only
+	$(BIN)/python -m benchmarks
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis

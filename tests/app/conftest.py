@@ -52,7 +52,19 @@ def browser_type_launch_args() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def app_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def app_url(app_server: tuple[str, int]) -> str:
+    """Where the running app answers."""
+    return app_server[0]
+
+
+@pytest.fixture(scope="session")
+def app_pid(app_server: tuple[str, int]) -> int:
+    """The process of the running app."""
+    return app_server[1]
+
+
+@pytest.fixture(scope="session")
+def app_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
     """The running app, one per worker, with a ledger of its own."""
     home = tmp_path_factory.mktemp("app")
     port = _free_port()
@@ -68,7 +80,7 @@ def app_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         )
         try:
             _wait_until_healthy(server, port, home / "server.log")
-            yield f"http://localhost:{port}"
+            yield f"http://localhost:{port}", server.pid
         finally:
             server.terminate()
             try:
