@@ -68,19 +68,30 @@ def count_cells(codes: Sequence[IntArray], shape: Sequence[int]) -> tuple[IntArr
         if span * size > _KEY_LIMIT:
             distinct, key = np.unique(key, return_inverse=True)
             span, ranked = len(distinct), True
-        key = key * size + column
+        key *= size
+        key += column
         span *= size
     if ranked:
         _, first, counts = np.unique(key, return_index=True, return_counts=True)
         return np.column_stack([column[first] for column in codes]), counts.astype(np.int64)
     occupied, counts = _count_keys(key, span)
-    return np.column_stack(np.unravel_index(occupied, tuple(shape))).astype(np.int64), counts
+    return _unfold(occupied, shape), counts
+
+
+def _unfold(key: IntArray, shape: Sequence[int]) -> IntArray:
+    """The codes behind each key, laid out column by column: that is how they are made and mostly how they are read."""
+    cells = np.empty((len(shape), len(key)), dtype=np.int64)
+    rest = key.copy()
+    for place in range(len(shape) - 1, 0, -1):
+        np.divmod(rest, shape[place], out=(rest, cells[place]))
+    cells[0] = rest
+    return cells.T
 
 
 def _count_keys(key: IntArray, span: int) -> tuple[IntArray, IntArray]:
     if span <= len(key):  # a table no larger than the rows themselves beats sorting them
         table = np.bincount(key, minlength=span)
         occupied = np.flatnonzero(table)
-        return occupied, table[occupied].astype(np.int64)
+        return occupied, table[occupied].astype(np.int64, copy=False)
     occupied, counts = np.unique(key, return_counts=True)
-    return occupied, counts.astype(np.int64)
+    return occupied, counts.astype(np.int64, copy=False)

@@ -54,9 +54,10 @@ class PartitionModel:
     def _allot(self, rows: int, noise: Noise) -> IntArray:
         """Systematic sampling: one uniform start, then equal steps through the cumulated weights."""
         ends = np.cumsum(self.weights)
-        marks = (noise.uniform(1) + np.arange(rows)) * (ends[-1] / rows)
-        box = np.searchsorted(ends, marks, side="right")
-        return np.asarray(np.minimum(box, len(ends) - 1), dtype=np.int64)
+        # Marks at (u + k) * total / rows; before a box's end lie as many as there are k below end * rows / total - u.
+        before = np.ceil(ends * (rows / ends[-1]) - noise.uniform(1)).clip(0, rows).astype(np.int64)
+        before[-1] = rows
+        return np.repeat(np.arange(len(ends)), np.diff(before, prepend=0))
 
     def centres(self) -> FloatArray:
         """The middle of each box on every axis, as positions: for distances between weighted points."""
