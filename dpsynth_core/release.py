@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import pandas as pd
 
@@ -14,6 +15,8 @@ from dpsynth_core.mechanisms.base import Mechanism, Model, Progress, no_progress
 from dpsynth_core.noise import Noise, SecureNoise, SeededNoise
 from dpsynth_core.private import PrivateTable
 from dpsynth_core.schema import Schema
+
+LEAST_EPSILON, MOST_EPSILON = Fraction(1, 10**6), 10**6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +68,11 @@ def synthesize(
         watch: Told of every charge before anything is drawn under it.
     """
     granted = Budget.of(epsilon, delta)
+    if not LEAST_EPSILON <= granted.epsilon <= MOST_EPSILON:
+        raise ParameterError(
+            "epsilon", str(epsilon), allowed=f"from {float(LEAST_EPSILON):g} to {MOST_EPSILON:,}",
+            remedy="Beyond that there is nothing but noise, or no privacy to speak of.",
+        )  # fmt: skip
     per_row = granted.per_row(private.schema.rows_per_person)
     noise: Noise = SecureNoise(per_row) if seed is None else SeededNoise(per_row, seed)
     noise.watch = watch

@@ -353,3 +353,9 @@ def test_every_parameter_can_be_put_into_a_form(kind: type[Mechanism]) -> None:
         assert (parameter.kind == "choice") == bool(parameter.choices)
     assert found["rows"].optional
     assert found["placement"].choices == ("uniform", "centre")
+
+
+@pytest.mark.parametrize("epsilon", ["1e-17", "1e8"])
+def test_an_epsilon_beyond_all_use_is_refused(epsilon: str) -> None:
+    with pytest.raises(dp.ParameterError, match="epsilon"):
+        dp.synthesize(private(), MECHANISMS["kd_tree"](), epsilon=epsilon)

@@ -445,7 +445,7 @@ def sqlite_file(folder: Path) -> bytes:
         (b"\xff\xd8\xff\xe0\x00\x10JFIF", "a JPEG image"),
         (b"GIF89a\x01\x00", "a GIF image"),
         (b"%PDF-1.7\n", "a PDF document"),
-        (gzip.compress(b"a,b\n1,2\n"), "a gzip archive"),
+        (gzip.compress(b"a,b\n1,2\n", mtime=0), "a gzip archive"),
         (archive({"data.csv": "a,b\n1,2\n"}), "a ZIP archive"),
         (archive({"word/document.xml": "<w/>"}), "a Word document"),
         (archive({"content.xml": "<o/>"}), "an OpenDocument file"),

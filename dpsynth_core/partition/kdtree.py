@@ -171,7 +171,7 @@ class HiddenBoxes:
             found = np.zeros(0, dtype=np.int64)
             while len(found) < size:
                 # Rejection: enough candidates that one round usually suffices, even where few boxes are unlisted.
-                free = max(total - len(self._listed), 1)
+                free = max(total - self._listed_among(strings), 1)
                 batch = min(int(1.2 * (size - len(found)) * total / free) + 16, 4_000_000)
                 drawn = [s[self._noise.integers(len(s), batch)] for s in strings]
                 candidates = self._coding.prefix(drawn, self._depth)
