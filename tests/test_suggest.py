@@ -106,3 +106,8 @@ def test_rounded_bounds_always_cover(low: float, width: float) -> None:
     lower, upper = rounded_bounds(low, low + width)
     assert lower <= low <= low + width <= upper
     assert lower < upper
+
+
+def test_words_for_missing_are_labels_not_dates() -> None:
+    found = suggest(pd.DataFrame({"a": ["nan", "NaT", "nan"]}, dtype="str")).schema["a"]
+    assert found.kind == "categorical"

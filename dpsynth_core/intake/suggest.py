@@ -150,9 +150,11 @@ def _as_dates(present: pd.Series[Any], date_format: str | None) -> pd.Series[Any
     if text.empty or (date_format is None and not text.str.match(_ISO_START).all()):
         return None
     try:
-        return pd.to_datetime(text, format=date_format or "ISO8601", utc=date_format is None)
+        parsed = pd.to_datetime(text, format=date_format or "ISO8601", utc=date_format is None)
     except ValueError:
         return None
+    # Some words for "missing" are parsed as such; a text that says so is a label, not a date.
+    return None if parsed.isna().any() else parsed
 
 
 def _is_identifier(name: str, distinct: int, rows: int, *, gapless: bool) -> bool:
