@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Self
 
 from dpsynth_core.budget import Amount, Budget
 from dpsynth_core.mechanisms.base import Mechanism, Progress, check_choice, check_whole, no_progress
-from dpsynth_core.mechanisms.plan import Plan, Stage
+from dpsynth_core.mechanisms.plan import Plan, counting_plan
 from dpsynth_core.noise import Noise
 from dpsynth_core.partition.grid import Grid, noisy_grid, suggested_bins
 from dpsynth_core.partition.model import PartitionModel
@@ -55,11 +55,7 @@ class PerturbedHistogram(Mechanism):
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
         """One paid step: the counts of all cells."""
         grid = Grid.of(schema, self.bins, most=MOST_CELLS)
-        scale = float(COUNT_SENSITIVITY / budget.epsilon)
-        stage = Stage(label="counts of all cells", epsilon=budget.epsilon, scale=scale)
-        return Plan(
-            stages=(stage,), cuts=grid.shape, cells=grid.cells, draws=min(n, grid.cells), values=n * len(schema.columns)
-        )
+        return counting_plan(grid.shape, n, budget.epsilon, sensitivity=COUNT_SENSITIVITY)
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Noisy counts of all cells."""

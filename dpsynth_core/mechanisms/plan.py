@@ -60,6 +60,13 @@ class Plan:
         return 2 * a / (1 - a * a)
 
 
+def counting_plan(shape: tuple[int, ...], n: int, epsilon: Fraction, *, sensitivity: int) -> Plan:
+    """The plan of a mechanism whose one paid step is to count every cell of a grid."""
+    cells = math.prod(shape)
+    stage = Stage(label="counts of all cells", epsilon=epsilon, scale=float(sensitivity / epsilon))
+    return Plan(stages=(stage,), cuts=shape, cells=cells, draws=min(n, cells), values=n * len(shape))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
     """One parameter of a mechanism, as a form needs to know it."""
