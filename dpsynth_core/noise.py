@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from randomgen import ChaCha
+from randomgen import AESCounter
 
 from dpsynth_core.budget import Amount, Budget, Guarantee, exact, float_up
 from dpsynth_core.calls import Call, Charge, FloatArray, IntArray, Pick, Primitive, SparseNoisy
@@ -280,7 +280,7 @@ class SecureNoise(Noise):
     def __init__(self, budget: Budget) -> None:
         super().__init__(budget)
         # The key itself, not a seed that a weaker generator would stretch.
-        self._generator = np.random.Generator(ChaCha(key=secrets.randbits(256), rounds=20))
+        self._generator = np.random.Generator(AESCounter(key=secrets.randbits(128)))
 
     def _perform(self, call: Call) -> Any:
         if call.private is None:
@@ -290,7 +290,7 @@ class SecureNoise(Noise):
         if call.primitive == "sparse_laplace":
             return with_empty_cells(self._generator, call, self._laplace(call.private, call.parameters[0]))
         if call.primitive == "decisions":
-            return with_empty_cells(self._generator, call, decided(self._generator, call, self._laplace))
+            return with_empty_cells(self._generator, call, decided(self._generator, call))
         if call.primitive == "smoothed":
             return smoothed_cells(self._generator, call)
         return opendp_selection(call.primitive, call.parameters[0])(call.private.tolist())
@@ -323,7 +323,7 @@ class SeededNoise(Noise):
         if call.primitive == "sparse_laplace":
             return with_empty_cells(self._generator, call, self._laplace(call.private, call.parameters[0]))
         if call.primitive == "decisions":
-            return with_empty_cells(self._generator, call, decided(self._generator, call, self._laplace))
+            return with_empty_cells(self._generator, call, decided(self._generator, call))
         if call.primitive == "smoothed":
             return smoothed_cells(self._generator, call)
         return self._choose(call.private / call.parameters[0], call.primitive)

@@ -6,7 +6,7 @@ Private to ``noise``; everything else draws through a :class:`~dpsynth_core.nois
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -25,6 +25,10 @@ enable_features("contrib")
 
 LARGEST_PORTION = 2**48
 """Trials that one binomial draw may have."""
+COIN_BITS = 62
+"""Random bits of a coin that are drawn at once."""
+COIN_DOUBT = 2.0**-46
+"""Where a coin's bits are this close to its bias, more bits and longer arithmetic decide."""
 
 
 @lru_cache(maxsize=256)
@@ -63,19 +67,51 @@ def binomial(generator: np.random.Generator, trials: int, probability: float) ->
     return int(drawn.sum())
 
 
-def decided(generator: np.random.Generator, call: Call, laplace: Callable[[IntArray, float], IntArray]) -> IntArray:
-    """For listed cells, any value on the right side of the threshold: cells at zero only need a biased coin.
+def decided(generator: np.random.Generator, call: Call) -> IntArray:
+    """For listed cells, any value on the right side of the threshold.
 
-    Most boxes of a tree stand at zero; a coin of the exact bias has the law of comparing zero plus noise.
+    Only the decision is handed out, and OpenDP has no sampler for it: value + noise reaches the threshold with a
+    probability that is known in closed form, so one coin of exactly that bias has the same law as drawing the noise.
     """
     assert call.private is not None  # noqa: S101
     scale, threshold = call.parameters[0], int(call.parameters[2])
-    out = np.full(len(call.private), threshold - 1, dtype=np.int64)
-    positive = call.private > 0
-    out[positive] = laplace(call.private[positive], scale)
-    a = math.exp(-1 / scale)
-    out[~positive] += generator.random(int((~positive).sum())) < a**threshold / (1 + a)
-    return out
+    return threshold - 1 + reaches(generator, threshold - call.private, scale).astype(np.int64)
+
+
+def reaches(generator: np.random.Generator, gaps: IntArray, scale: float) -> NDArray[np.bool_]:
+    """Whether discrete Laplace noise reaches each gap: coins of bias P(X >= gap), exact for this scale.
+
+    With a = exp(-1/scale), P(X >= k) = a^k / (1 + a) for k >= 1, and P(X >= k) = 1 - P(X >= 1 - k) below.
+    """
+    above = gaps >= 1
+    tails = np.where(above, gaps, 1 - gaps)
+    bits = generator.integers(0, 2**COIN_BITS, size=len(gaps))
+    bias = np.exp(-tails / scale) / (1 + math.exp(-1 / scale))
+    drawn = bits / 2**COIN_BITS
+    heads = drawn < bias
+    # A uniform number is its bits and infinitely many more. Floats settle the comparison with the bias except within
+    # their error: x exp(-x) < 0.4, so `bias` is off by less than 2^-50. There, longer arithmetic settles it.
+    for i in np.flatnonzero(np.abs(drawn - bias) < COIN_DOUBT):
+        heads[i] = _below_tail(generator, int(bits[i]), int(tails[i]), Fraction(scale))
+    return np.asarray(heads == above, dtype=np.bool_)
+
+
+def _below_tail(generator: np.random.Generator, bits: int, tail: int, scale: Fraction) -> bool:
+    """Whether the uniform number that starts with these bits lies below a^tail / (1 + a), with as many as it takes."""
+    length = COIN_BITS
+    while True:
+        length += 64
+        bits = bits << 64 | int.from_bytes(generator.bytes(8), "little")
+        with localcontext(prec=length) as context:
+            rate = Decimal(scale.denominator) / scale.numerator
+            bias = (-tail * rate).exp() / (1 + (-rate).exp())
+            # `length` decimal digits are more than three times `length` bits, so this doubt covers every rounding.
+            doubt = context.scaleb(Decimal(1), -length // 2)
+            low, high = Decimal(bits) / 2**length, Decimal(bits + 1) / 2**length
+        if high < bias - doubt:
+            return True
+        if low > bias + doubt:
+            return False
 
 
 def smoothed_cells(generator: np.random.Generator, call: Call) -> IntArray:
@@ -92,11 +128,10 @@ def smoothed_cells(generator: np.random.Generator, call: Call) -> IntArray:
 
 
 def _bernoulli(generator: np.random.Generator, probability: Fraction, size: int) -> NDArray[np.bool_]:
-    """Independent coins of an exactly rational bias: 62 random bits decide, more only where those tie."""
-    bits = 62
-    scaled = probability * 2**bits
+    """Independent coins of an exactly rational bias: some random bits decide, more only where those tie."""
+    scaled = probability * 2**COIN_BITS
     cut = math.floor(scaled)
-    drawn = generator.integers(0, 2**bits, size=size)
+    drawn = generator.integers(0, 2**COIN_BITS, size=size)
     heads = drawn < cut
     ties = np.flatnonzero(drawn == cut)
     if len(ties) and scaled != cut:

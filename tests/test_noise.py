@@ -1,18 +1,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import permutations
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
+from randomgen import AESCounter
 from scipy import stats
 
 from dpsynth_core.budget import Budget, Guarantee
 from dpsynth_core.errors import BudgetError, ParameterError
 from dpsynth_core.noise import Noise, SecureNoise, SeededNoise
 from dpsynth_core.recording import Recorder, Replay, ReplayMismatchError
+from dpsynth_core.samplers import COIN_BITS, reaches
 
 PLENTY = Budget.of(10**9)
 # The secure source cannot be seeded, so its tests run at a level at which a false alarm is not to be expected.
@@ -52,6 +55,60 @@ def test_the_law_test_rejects_a_scale_ten_percent_off() -> None:
     assert chi_square(draws, 2.0) > 1e-3
     assert chi_square(draws, 2.2) < 1e-6
     assert chi_square(draws, 1.8) < 1e-6
+
+
+@sources
+@pytest.mark.parametrize("scale", [0.3, 5.7, 400.0])
+def test_coins_decide_as_noise_would(source: Source, scale: float) -> None:
+    size = 40_000
+    gaps = np.repeat([-2000, -3, -1, 0, 1, 2, 7, 10_000], size)
+    generator = source(PLENTY)._generator  # type: ignore[attr-defined]
+    heads = reaches(generator, gaps, scale).reshape(-1, size).sum(axis=1)
+    a = np.exp(-1 / scale)
+    for gap, found in zip(gaps[::size], heads, strict=True):
+        bias = a**gap / (1 + a) if gap >= 1 else 1 - a ** (1 - gap) / (1 + a)
+        assert stats.binomtest(int(found), size, min(1.0, bias)).pvalue > ALPHA
+
+
+def test_the_free_generator_is_aes_in_counter_mode() -> None:
+    # AES-128 under the key 00 01 ... 0f of the blocks 0 and 1, computed with another implementation.
+    known = [0x825B8F87373BA1C6, 0x79D8C8A162814F6F, 0xA0877CDD63D37CE3, 0x829CE0603E0EFF9A]
+    assert AESCounter(key=0x0F0E0D0C0B0A09080706050403020100).random_raw(4).tolist() == known
+    assert isinstance(SecureNoise(PLENTY)._generator.bit_generator, AESCounter)
+
+
+class Scripted:
+    """A generator whose first bits are given, to reach what happens once in 2^45 coins."""
+
+    def __init__(self, first: int, then: bytes) -> None:
+        self.first, self.then = first, then
+
+    def integers(self, low: int, high: int, size: int) -> np.ndarray[Any, Any]:
+        assert low == 0 < high
+        return np.full(size, self.first)
+
+    def bytes(self, length: int) -> bytes:
+        return self.then * length
+
+
+@pytest.mark.parametrize("gap", [1, 5, -4, 0])
+def test_a_coin_that_floats_cannot_settle_is_settled_by_longer_arithmetic(gap: int) -> None:
+    scale = 5.7
+    tail = gap if gap >= 1 else 1 - gap
+    with localcontext(prec=80):
+        rate = 1 / Decimal(scale)
+        bias = (-tail * rate).exp() / (1 + (-rate).exp())
+        bits = int(bias * 2**COIN_BITS)  # the number that starts with these bits may lie on either side of the bias
+    low = reaches(cast("Any", Scripted(bits, b"\x00")), np.array([gap]), scale)[0]
+    high = reaches(cast("Any", Scripted(bits, b"\xff")), np.array([gap]), scale)[0]
+    assert low == (gap >= 1)
+    assert high != low
+    # One step to either side, the first bits say enough although floats do not.
+    for step in (-1, 1):
+        settled = {
+            bool(reaches(cast("Any", Scripted(bits + step, b)), np.array([gap]), scale)[0]) for b in (b"\x00", b"\xff")
+        }
+        assert settled == {(step < 0) == (gap >= 1)}
 
 
 @sources
