@@ -21,6 +21,8 @@ COUNT_SENSITIVITY = 2
 PRIVTREE_LOSS = 4
 """The decisions of a whole tree cost this many times 1/scale, however deep it grows (docs/proofs.md, section 9)."""
 
+LEAST_SCALE = 16
+"""Of the noise, in steps of its lattice: the bias is a whole number of steps, and must not cost much by that."""
 LN2_UP = math.nextafter(math.log(2), 1)
 
 Decision = tuple[NDArray[np.bool_], IntArray, FloatArray, FloatArray]
@@ -62,25 +64,30 @@ class PrivTreeRule:
 
     charge: Charge
     """Opened once, for the decisions of the whole tree."""
+    steps: int
+    """How many steps of the noise's lattice one row counts: more than one where little noise is needed."""
     scale: float
-    """Of the noise (lambda)."""
+    """Of the noise (lambda), in steps."""
     bias: int
-    """What every further decision subtracts from the count (delta); at least scale * ln 2."""
+    """What every further decision subtracts (delta), in steps; at least scale * ln 2."""
     threshold: int
     """Count that a box needs beyond its bias to be more likely split than not (theta)."""
 
     @classmethod
     def open(cls, noise: Noise, *, epsilon: Fraction, threshold: int) -> PrivTreeRule:
         """Pay for a tree and derive scale and bias from the price."""
-        charge = noise.open_charge("split decisions of the tree", sensitivity=COUNT_SENSITIVITY, epsilon=epsilon)
-        scale = float_up(PRIVTREE_LOSS / epsilon)
-        return cls(charge=charge, scale=scale, bias=math.ceil(scale * LN2_UP), threshold=threshold)
+        steps = max(1, math.ceil(LEAST_SCALE * epsilon / PRIVTREE_LOSS))
+        charge = noise.open_charge(
+            "split decisions of the tree", sensitivity=COUNT_SENSITIVITY * steps, epsilon=epsilon
+        )
+        scale = float_up(steps * PRIVTREE_LOSS / epsilon)
+        return cls(charge=charge, steps=steps, scale=scale, bias=math.ceil(scale * LN2_UP), threshold=threshold)
 
     def decide(self, boxes: Boxes, *, zeros: int, pick: Callable[[int], IntArray], noise: Noise) -> Decision:
         """Biased count plus noise above the threshold; only the decision is paid for."""
         # b(v) = max(theta - delta, c(v) - depth * delta) and split if b(v) + noise > theta, all shifted by
         # delta - theta so that an empty box stands at zero.
-        biased = np.maximum(boxes.counts - boxes.decisions * self.bias - self.threshold, 0)
+        biased = np.maximum(self.steps * (boxes.counts - self.threshold) - boxes.decisions * self.bias, 0)
         split, extra = noise.decisions(
             boxes.prefix, biased, zeros=zeros, threshold=self.bias + 1, pick=pick, scale=self.scale, charge=self.charge
         )

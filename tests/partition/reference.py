@@ -139,9 +139,15 @@ class PlainRule:
     least: int
     bias: int | None = None
     theta: int = 0
+    steps: int = 1
+
+    @property
+    def row_scale(self) -> float:
+        """Scale of the noise in rows."""
+        return self.scale / self.steps
 
     def stand(self, rows: int, earlier: int) -> int:
-        return rows if self.bias is None else max(0, rows - earlier * self.bias - self.theta)
+        return rows if self.bias is None else max(0, self.steps * (rows - self.theta) - earlier * self.bias)
 
     def split(self, rows: int, earlier: int) -> float:
         """Probability that a box is split."""
@@ -159,10 +165,11 @@ def paper_rule(epsilon: float, levels: int, tau: int) -> PlainRule:
 
 
 def privtree_rule(epsilon: float, theta: int = 0, *, loss: float = 4.0) -> PlainRule:
-    """V = max(0, c - j D - theta); split iff v + DLap(4 / eps') > D, with D = ceil(scale ln 2)."""
-    scale = loss / epsilon
+    """V = max(0, M (c - theta) - j D); split iff v + DLap(4 M / eps') > D, with D = ceil(scale ln 2)."""
+    steps = max(1, math.ceil(16 * epsilon / loss))
+    scale = steps * loss / epsilon
     bias = math.ceil(scale * math.log(2))
-    return PlainRule(scale=scale, least=bias + 1, bias=bias, theta=theta)
+    return PlainRule(scale=scale, least=bias + 1, bias=bias, theta=theta, steps=steps)
 
 
 # ------------------------------------------------------------------------------------------------- Algorithms 1 to 4
