@@ -41,7 +41,7 @@ from dpsynth_core.schema import Schema
 MOST_FREE_LEVELS = 10
 LEVELS_RULE_DEPTH = 8
 """Decisions on a path under the paper's rule, whose noise grows with their number."""
-RULES = {"privtree": "PrivTree: the same noise at any depth", "levels": "by level, as in the paper"}
+RULES = {"privtree": "PrivTree", "levels": "by level (paper)"}
 
 
 @dataclass(frozen=True, kw_only=True)
