@@ -2,6 +2,7 @@
 
 The ledger is charged when a job is submitted. Before a worker draws any noise it says so; whoever ends the job (the
 worker, a cancel, a crash) is followed by one settlement: committed if it finished or had begun to draw, else refunded.
+A few jobs run side by side; the others wait in the order in which they came.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from multiprocessing import popen_spawn_posix, spawn
 from multiprocessing.context import SpawnContext, SpawnProcess
@@ -20,12 +23,14 @@ from typing import Any, Literal, Protocol, TypeAlias
 from pebble import ProcessExpired, ProcessPool
 
 from dpsynth_core.errors import DPSynthError
+from dpsynth_core.progress import Point, Progress, Series, extend
 
 State: TypeAlias = Literal["waiting", "running", "finished", "failed", "cancelled"]
-Report: TypeAlias = Callable[[str, float], None]
 
 AT_ONCE = 2
-"""Heavy jobs that run side by side; others wait."""
+"""Heavy jobs that run side by side over the whole server; others wait."""
+PAUSE = 0.1
+"""Seconds between two reports of the same stage: a report costs a fraction of a millisecond, a step may cost less."""
 _spawning = threading.Lock()
 
 
@@ -58,14 +63,18 @@ class Job:
     """When it was handed in (monotonic seconds)."""
     state: State = "waiting"
     """Where it stands."""
-    stage: str = "Waiting for a free worker"
+    stage: str = "Waiting for its turn"
     """What it is doing."""
     done: float = 0.0
     """Share that is done."""
+    series: dict[str, Series] = field(default_factory=dict)
+    """Lines to draw while it runs, by name."""
     started: float | None = None
-    """When a worker took it up."""
+    """When its turn came."""
     ended: float | None = None
     """When it ended."""
+    stopping: bool = False
+    """Whether it was asked to end."""
     drawn: bool = False
     """Whether noise has been drawn, so that the charge cannot be given back."""
     charged: bool | None = None
@@ -74,7 +83,6 @@ class Job:
     """What came out, once the charge is settled."""
     problem: str = ""
     """What went wrong, in words."""
-    _future: Future[Any] | None = field(default=None, repr=False)
 
     @property
     def active(self) -> bool:
@@ -87,6 +95,17 @@ class Job:
         if self.started is None:
             return 0.0
         return (self.ended or time.monotonic()) - self.started
+
+
+@dataclass(kw_only=True)
+class _Ticket:
+    """A job with what it takes to run it."""
+
+    job: Job
+    task: Callable[..., Any]
+    args: tuple[Any, ...]
+    settlement: Settlement | None
+    future: Future[Any] | None = None
 
 
 class _QuietProcess(SpawnProcess):
@@ -118,51 +137,108 @@ class JobRunner:
     """A few worker processes, shared by everybody; each job is known only to who submitted it."""
 
     def __init__(self, at_once: int = AT_ONCE) -> None:
-        context = _QuietContext()
-        self._manager = SyncManager(ctx=context)
+        self._at_once = at_once
+        self._context = _QuietContext()
+        # Held while the queue changes; whoever holds it may end a job, which changes the queue again.
+        self._lock = threading.RLock()
+        self._waiting: deque[_Ticket] = deque()
+        self._running: dict[str, _Ticket] = {}
+        self._flushes: dict[str, threading.Event] = {}
+        self._start_listening()
+        self._pool = self._new_pool()
+
+    def _start_listening(self) -> None:
+        # A process of its own: a worker that is killed while it writes to a shared pipe would block all others.
+        self._manager = SyncManager(ctx=self._context)
         self._manager.start()
         self._messages = self._manager.Queue()
+        threading.Thread(target=self._listen, args=(self._messages,), daemon=True).start()
+
+    def _new_pool(self) -> ProcessPool:
         # One task per process: nothing of a table stays behind in a worker's memory.
-        self._pool = ProcessPool(max_workers=at_once, max_tasks=1, context=context, initializer=_warm_up)
-        self._jobs: dict[str, Job] = {}
-        self._flushes: dict[str, threading.Event] = {}
-        threading.Thread(target=self._listen, daemon=True).start()
+        return ProcessPool(max_workers=self._at_once, max_tasks=1, context=self._context, initializer=_warm_up)
 
     def submit(self, title: str, task: Callable[..., Any], *args: Any, settlement: Settlement | None = None) -> Job:
-        """Run ``task(*args, job_id, channel)`` in a worker; on any failure to submit, the charge is given back."""
+        """Run ``task(*args, job_id, channel)`` in a worker when its turn comes; its charge is settled in any case."""
         job = Job(id=uuid.uuid4().hex, title=title, submitted=time.monotonic())
-        self._jobs[job.id] = job
-        future = self._pool.schedule(task, args=(*args, job.id, self._messages))
-        job._future = future
-        future.add_done_callback(lambda ended: self._settle(job, ended, settlement))
+        with self._lock:
+            self._waiting.append(_Ticket(job=job, task=task, args=args, settlement=settlement))
+            self._advance()
         return job
 
+    def ahead(self, job: Job) -> int:
+        """How many runs, at work or waiting, must end or begin before this one begins; 0 once it has begun."""
+        with self._lock:
+            place = next((i for i, ticket in enumerate(self._waiting) if ticket.job is job), None)
+            return 0 if place is None else len(self._running) + place
+
     def cancel(self, job: Job) -> None:
-        """End a job; its process is killed, not asked."""
-        if job._future is not None and job.active:
-            job._future.cancel()
+        """End a job; its process is killed, not asked. One that still waits never begins."""
+        job.stopping = True
+        with self._lock:
+            waiting = next((ticket for ticket in self._waiting if ticket.job is job), None)
+            running = self._running.get(job.id)
+            if waiting is not None:
+                self._waiting.remove(waiting)
+        if waiting is not None:
+            self._settle(waiting, "cancelled", None, "Cancelled before its turn came.")
+        elif running is not None and running.future is not None:
+            running.future.cancel()
 
     def close(self) -> None:
         """Stop everything."""
-        self._pool.stop()  # type: ignore[no-untyped-call]
-        self._pool.join()
+        with self._lock:
+            self._waiting.clear()
+        _end(self._pool)
         self._manager.shutdown()
 
-    def _listen(self) -> None:
+    def _advance(self) -> None:
+        """Let those begin whose turn has come."""
+        with self._lock:
+            while self._waiting and len(self._running) < self._at_once:
+                ticket = self._waiting.popleft()
+                self._running[ticket.job.id] = ticket
+                ticket.job.started, ticket.job.state = time.monotonic(), "running"
+                ticket.job.stage = "Starting a worker"
+                self._begin(ticket)
+
+    def _begin(self, ticket: _Ticket) -> None:
+        try:
+            ticket.future = self._schedule(ticket)
+        except (RuntimeError, OSError):
+            problem = "No worker process could be started. Run it again, or ask who looks after this server."
+            self._settle(ticket, "failed", None, problem)
+            return
+        ticket.future.add_done_callback(lambda ended: self._settle(ticket, *_outcome(ended)))
+
+    def _schedule(self, ticket: _Ticket) -> Future[Any]:
+        if not _alive(self._manager):
+            self._start_listening()
+        arguments = (*ticket.args, ticket.job.id, self._messages)
+        try:
+            return self._pool.schedule(ticket.task, args=arguments)
+        except RuntimeError:
+            # The pool gives up for good when an idle worker is killed, for instance for lack of memory.
+            _end(self._pool)
+            self._pool = self._new_pool()
+            return self._pool.schedule(ticket.task, args=arguments)
+
+    def _listen(self, messages: Any) -> None:
         while True:
             try:
-                job_id, kind, content = self._messages.get()
-            except (EOFError, OSError, BrokenPipeError):
+                job_id, kind, content = messages.get()
+            except (EOFError, OSError):
                 return
             if kind == "flushed":
                 self._flushes.pop(content).set()
-            elif (job := self._jobs.get(job_id)) is not None and job.active:
-                _note(job, kind, content)
+            elif (ticket := self._running.get(job_id)) is not None and ticket.job.active:
+                _note(ticket.job, kind, content)
 
-    def _settle(self, job: Job, ended: Future[Any], settlement: Settlement | None) -> None:
-        """Runs once for every job, when its worker is gone or done."""
-        self._drain()
-        state, result, problem = _outcome(ended)
+    def _settle(self, ticket: _Ticket, state: State, result: Any, problem: str) -> None:
+        """Runs once for every job, when it has ended or its result will never be looked at."""
+        job, settlement = ticket.job, ticket.settlement
+        # Where it cannot be known whether noise was drawn, it counts as drawn.
+        job.drawn = job.drawn or not (job.started is None or self._drained())
         if settlement is not None:
             try:
                 if job.drawn or state == "finished":
@@ -171,26 +247,42 @@ class JobRunner:
                 else:
                     settlement.refund(f"{state} before anything was drawn")
                     job.charged = False
-            except DPSynthError as error:
+            except Exception as error:  # noqa: BLE001  whatever it is, a job must end, and its owner must be told
                 # Not settled means spent; a result whose charge is not on record is not shown.
-                job.charged, state, result, problem = True, "failed", None, str(error)
+                job.charged, state, result, problem = True, "failed", None, _in_words(error)
         job.result, job.problem, job.ended = result, problem, time.monotonic()
         job.state = state
-        self._jobs.pop(job.id, None)
+        with self._lock:
+            self._running.pop(job.id, None)
+            self._advance()
 
-    def _drain(self) -> None:
-        """Wait until everything that the worker said before it ended has been heard."""
+    def _drained(self) -> bool:
+        """Wait until everything that the worker said before it ended has been heard; whether that succeeded."""
         token, heard = uuid.uuid4().hex, threading.Event()
         self._flushes[token] = heard
-        self._messages.put(("", "flushed", token))
-        heard.wait(timeout=5)
+        try:
+            self._messages.put(("", "flushed", token))
+        except (EOFError, OSError):
+            return False
+        return heard.wait(timeout=5)
+
+
+def _end(pool: ProcessPool) -> None:
+    pool.stop()  # type: ignore[no-untyped-call]
+    pool.join()
+
+
+def _alive(manager: SyncManager) -> bool:
+    process: Any = getattr(manager, "_process", None)
+    return process is not None and process.is_alive()
 
 
 def _note(job: Job, kind: str, content: Any) -> None:
-    if job.started is None:
-        job.started, job.state = time.monotonic(), "running"
     if kind == "stage":
-        job.stage, job.done = content
+        job.stage, job.done, points = content
+        extend(job.series, points)
+    elif kind == "another":
+        job.series = {}
     elif kind == "drawing":
         job.drawn = True
 
@@ -200,12 +292,17 @@ def _outcome(ended: Future[Any]) -> tuple[State, Any, str]:
         return "finished", ended.result(), ""
     except CancelledError:
         return "cancelled", None, "Cancelled."
-    except ProcessExpired:
+    except (ProcessExpired, BrokenProcessPool):
         return "failed", None, "The worker process ended unexpectedly, for instance for lack of memory. Run it again."
-    except DPSynthError as error:
-        return "failed", None, str(error)
-    except Exception as error:  # noqa: BLE001  whatever a worker raised is told by its kind; its text may hold values
-        return "failed", None, f"An unexpected error ended the run ({type(error).__name__}). Please report it."
+    except Exception as error:  # noqa: BLE001  told to the owner, whatever it is
+        return "failed", None, _in_words(error)
+
+
+def _in_words(error: Exception) -> str:
+    """Our own errors as they are; any other only by its kind, because its text may hold values."""
+    if isinstance(error, DPSynthError):
+        return str(error)
+    return f"An unexpected error ended the run ({type(error).__name__}). Please report it."
 
 
 def _warm_up() -> None:
@@ -213,10 +310,18 @@ def _warm_up() -> None:
     import dpsynth_core  # noqa: F401, PLC0415
 
 
-def reporter(job_id: str, channel: Channel) -> Report:
-    """A progress callback that reports home."""
+def reporter(job_id: str, channel: Channel) -> Progress:
+    """A progress callback that reports home: a new stage at once, the same stage every ``PAUSE`` seconds."""
+    told, at = "", 0.0
+    pending: list[Point] = []
 
-    def report(stage: str, done: float) -> None:
-        channel.put((job_id, "stage", (stage, done)))
+    def report(stage: str, done: float, /, *points: Point) -> None:
+        nonlocal told, at
+        pending.extend(points)
+        now = time.monotonic()
+        if stage != told or now - at >= PAUSE:
+            channel.put((job_id, "stage", (stage, done, tuple(pending))))
+            pending.clear()
+            told, at = stage, now
 
     return report

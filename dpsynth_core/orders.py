@@ -17,6 +17,7 @@ from dpsynth_core.jobs import Channel, reporter
 from dpsynth_core.ledger import Ledger
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.private import PrivateTable
+from dpsynth_core.progress import Point
 from dpsynth_core.release import synthesize
 from dpsynth_core.schema import Schema
 
@@ -128,9 +129,12 @@ def run_order(table: pd.DataFrame, schema: Schema, order: Order, job_id: str, ch
     tables, guarantees, first = [], [], None
     for copy in range(order.copies):
 
-        def progress(stage: str, done: float, copy: int = copy) -> None:
+        def progress(stage: str, done: float, /, *points: Point, copy: int = copy) -> None:
             name = stage if order.copies == 1 else f"{stage} (table {copy + 1} of {order.copies})"
-            report(name, (copy + done) / order.copies)
+            report(name, (copy + done) / order.copies, *points)
+
+        if copy:
+            channel.put((job_id, "another", None))
 
         release = synthesize(
             private, order.mechanism, epsilon=exact(order.epsilon, parameter="epsilon"),

@@ -33,4 +33,4 @@ st.markdown("Everything below follows from public facts. Nothing is spent and no
 show_plan(session, schema, n)
 show_preview(session, schema, n)
 save_and_load(session, schema, n)
-next_step("pages/3_Synthesize.py", "Next: synthesize", [])
+next_step("pages/3_Synthesize.py", "Next: synthesize", session.choices.missing(schema, n))

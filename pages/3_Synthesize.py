@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.shared.frame import in_words, needs_schema, page
+from pages.shared.frame import in_words, needs_schema, next_step, page
 from pages.shared.runs import collect
 from pages.shared.synthesize_view import (
     ask_options,
     ask_to_run,
-    show_end,
     show_history,
     show_outcome,
+    show_run,
     show_spending,
     show_summary,
-    watch,
 )
 
 session = page("Synthesize", "pages/3_Synthesize.py")
@@ -22,16 +21,13 @@ schema, n = needs_schema(session)
 collect(session)
 
 st.header("What will be made", anchor=False)
-ask_options(session)
 with in_words("Please correct the parameters on the Mechanism page."):
+    ask_options(session, schema, n)
     order = session.choices.order(schema, n, teaching=session.mode == "teaching")
     missing = show_summary(session, order, schema, n)
     ask_to_run(session, order, missing)
 
-if session.job is not None and session.job.active:
-    watch(session)
-elif session.job is not None:
-    show_end(session.job)
+show_run(session)
 
 if session.outcomes:
     st.header("The synthetic table", anchor=False)
@@ -41,3 +37,5 @@ if session.outcomes:
 
 if session.mode == "release":
     show_spending(session)
+
+next_step("pages/4_Diagnostics.py", "Next: see what it is worth", session.outcomes_missing)

@@ -8,6 +8,7 @@ import time
 
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.jobs import Channel, reporter
+from dpsynth_core.progress import Point
 
 
 def add(a: int, b: int, job_id: str, channel: Channel) -> int:
@@ -40,3 +41,14 @@ def die(drawing: bool, job_id: str, channel: Channel) -> None:
     if drawing:
         channel.put((job_id, "drawing", None))
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def size(content: bytes, job_id: str, channel: Channel) -> int:
+    return len(content)
+
+
+def walk(seconds: float, job_id: str, channel: Channel) -> None:
+    report = reporter(job_id, channel)
+    for i in range(1_000):
+        report(f"Step {i}", i / 1_000, Point(series="height", x=i, y=i * i, releasable=True))
+        time.sleep(seconds / 1_000 if i > 5 else 0)

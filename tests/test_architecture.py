@@ -13,7 +13,7 @@ CORE = ROOT / "dpsynth_core"
 # Each layer may import itself and what stands above it.
 LAYERS = [
     ("errors",),
-    ("settings", "database", "budget"),
+    ("settings", "database", "budget", "progress"),
     ("fingerprint", "calls", "column"),
     ("samplers",),
     ("noise",),

@@ -19,6 +19,7 @@ from dpsynth_core.mechanisms.perturbed_histogram import MOST_CELLS
 from dpsynth_core.mechanisms.plan import parameters
 from dpsynth_core.noise import SeededNoise
 from dpsynth_core.partition.grid import Grid
+from dpsynth_core.progress import Point
 from dpsynth_core.schema import Schema
 from tests.strategies import schema_and_table
 
@@ -273,7 +274,7 @@ def test_progress_is_told_and_can_cancel(key: str) -> None:
     table = private()
     heard: list[tuple[str, float]] = []
     mechanism = MECHANISMS[key].suggest(table.schema, table.n, 1)
-    dp.synthesize(table, mechanism, epsilon=1, progress=lambda stage, done: heard.append((stage, done)))
+    dp.synthesize(table, mechanism, epsilon=1, progress=lambda stage, done, *_: heard.append((stage, done)))
     assert heard
     assert all(0 <= done <= 1 for _, done in heard)
     assert [done for _, done in heard] == sorted(done for _, done in heard)
@@ -281,7 +282,7 @@ def test_progress_is_told_and_can_cancel(key: str) -> None:
     class StopError(Exception):
         pass
 
-    def stop(stage: str, done: float) -> None:
+    def stop(stage: str, done: float, /, *points: Point) -> None:
         raise StopError
 
     noise = SeededNoise(Budget.of(1), seed=0)
@@ -351,6 +352,11 @@ def test_every_parameter_can_be_put_into_a_form(kind: type[Mechanism]) -> None:
         assert parameter.help.endswith(".")
         assert parameter.title
         assert (parameter.kind == "choice") == bool(parameter.choices)
+        assert set(parameter.labels) <= set(parameter.choices)
+    titles = [parameter.title for parameter in found.values()]
+    assert len(set(titles)) == len(titles)
+    assert 1 <= sum(not parameter.advanced for parameter in found.values()) <= 6
+    assert not found["rows"].advanced
     assert found["rows"].optional
     assert found["placement"].choices == ("uniform", "centre")
 

@@ -9,6 +9,7 @@ from dpsynth_core.budget import Budget
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.orders import Order, run_order
+from tests.stepping import Stepping
 
 
 class Listener:
@@ -82,3 +83,18 @@ def test_seeded_orders_repeat_and_are_not_private() -> None:
     assert not first.tables[0].equals(first.tables[1])
     assert first.guarantee.status == "none"
     assert "seed" not in json.loads(order.to_json())
+
+
+def test_figures_to_watch_are_passed_on_and_begin_afresh_with_every_table() -> None:
+    example = dp.EXAMPLES["two_groups_signal"]
+    listener = Listener()
+    order = Order(mechanism=Stepping(steps=3, pause=0), epsilon="1", copies=2)
+    run_order(example.load(), example.schema, order, "id", listener)
+    heard: list[object] = []
+    for _, kind, content in listener.messages:
+        if kind == "another":
+            heard.append(kind)
+        elif kind == "stage":
+            heard += [(point.series, point.x) for point in content[2]]  # type: ignore[index]
+    line = [("distance", 1.0), ("distance", 2.0), ("distance", 3.0)]
+    assert heard == [*line, "another", *line]

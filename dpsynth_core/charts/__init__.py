@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from dpsynth_core.charts.columns import column_chart, compare_chart
 from dpsynth_core.charts.domain import pair_size_chart, range_chart
-from dpsynth_core.charts.privacy import attacker_certainty, domain_chart, error_chart, noise_chart, split_chart
+from dpsynth_core.charts.live import series_chart
+from dpsynth_core.charts.privacy import (
+    attacker_certainty,
+    domain_chart,
+    error_chart,
+    noise_chart,
+    split_chart,
+    split_words,
+)
 from dpsynth_core.charts.theme import ORIGINAL, SYNTHETIC, Chart
 
 __all__ = [
@@ -19,5 +27,7 @@ __all__ = [
     "noise_chart",
     "pair_size_chart",
     "range_chart",
+    "series_chart",
     "split_chart",
+    "split_words",
 ]

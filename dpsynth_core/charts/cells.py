@@ -43,6 +43,8 @@ def numeric_cells(column: Column) -> NumericCells:
     left, right = starts[:-1], [start - 1 for start in starts[1:]]
     if column.kind == "date":
         return NumericCells(left=[date.fromordinal(i) for i in left], right=[date.fromordinal(i) for i in right])
+    if column.kind == "integer":
+        return NumericCells(left=left, right=right)
     step = 10.0 ** (column.decimals or 0)
     return NumericCells(left=[i / step for i in left], right=[i / step for i in right])
 

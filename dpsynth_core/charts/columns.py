@@ -14,6 +14,7 @@ from dpsynth_core.private import PrivateTable
 from dpsynth_core.schema import Schema
 
 MOST_LABELS = 30
+MOST_TICKS = 6
 
 
 def column_chart(table: PrivateTable, name: str) -> Chart:
@@ -51,17 +52,21 @@ def compare_chart(
             marker={"color": colour, "pattern": {"shape": shape}},
             hovertemplate="%{customdata}<br>%{y:.1%}<extra>" + label + "</extra>",
         )  # fmt: skip
-    step = max(1, len(frame) // 8) if column.is_numeric else 1
+    step = max(1, -(-len(frame) // MOST_TICKS)) if column.is_numeric else 1
     ticks = list(range(0, len(frame), step))
-    texts = [
-        plain(str(frame["value"].iloc[i]).split(" to ")[0] if column.is_numeric else frame["value"].iloc[i])
-        for i in ticks
-    ]
-    figure.update_xaxes(tickvals=ticks, ticktext=texts)
+    figure.update_xaxes(tickvals=ticks, ticktext=[_tick(column, frame["value"].iloc[i]) for i in ticks])
     figure.update_yaxes(tickformat=".0%")
     apart = float((frame[first] - frame["synthetic"]).abs().sum() / 2)
     alt = f"Shares of rows by {name}: the two tables differ by {apart:.0%} of rows."
     return Chart(figure=figure, table=frame, alt=alt)
+
+
+def _tick(column: Column, name: str) -> str:
+    """A label; of an interval, where it begins, in few digits."""
+    if not column.is_numeric or name == MISSING:
+        return plain(name)
+    start = name.split(" to ", maxsplit=1)[0]
+    return start if column.kind in ("date", "integer") else f"{float(start):.3g}"
 
 
 def axis_title(column: Column) -> str:

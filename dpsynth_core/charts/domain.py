@@ -44,7 +44,10 @@ def pair_size_chart(schema: Schema, rows: int) -> Chart:
         )  # fmt: skip
     figure.add_vline(x=rows, line={"color": REFERENCE, "dash": "dash"})
     # On a log axis an annotation is placed by the exponent.
-    figure.add_annotation(x=np.log10(rows), y=1, yref="paper", text=f"{rows:,} rows", showarrow=False, yanchor="bottom")
+    figure.add_annotation(
+        x=np.log10(rows), y=0, yref="paper", text=f"{rows:,} rows", showarrow=False, xanchor="left", xshift=4,
+        yanchor="bottom",
+    )  # fmt: skip
     ends = [float(np.log10(max(int(size), 1))) for size in (*shown["cells"], rows)]
     figure.update_xaxes(
         type="log", range=[min(ends) - 0.3, max(ends) + 0.3], dtick=1 if max(ends) - min(ends) > 1 else "D2"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -38,7 +38,9 @@ def split_chart(plan: Plan) -> Chart:
             "share": [float(stage.epsilon) / total for stage in plan.stages],
         }
     )
-    figure = new_figure(x_title="epsilon", y_title="", height=150, barmode="stack", showlegend=True)
+    figure = new_figure(x_title="epsilon", y_title="", height=176, barmode="stack", showlegend=True)
+    # On a narrow screen the names take several lines.
+    figure.update_layout(margin={"t": 62})
     for i, row in enumerate(frame.itertuples()):
         figure.add_bar(
             x=[row.epsilon], y=["epsilon"], orientation="h", name=row.step,
@@ -46,14 +48,19 @@ def split_chart(plan: Plan) -> Chart:
             hovertemplate=f"{row.step}<br>%{{x:.4g}} ({row.share:.0%})<extra></extra>",
         )  # fmt: skip
     figure.update_yaxes(showticklabels=False)
-    spoken = ", ".join(f"{row.share:.0%} for {row.step}" for row in frame.itertuples())
-    return Chart(figure=figure, table=frame, alt=f"Epsilon is shared out: {spoken}.")
+    return Chart(figure=figure, table=frame, alt=f"Epsilon is shared out: {split_words(plan)}.")
 
 
-def error_chart(plan_at: Callable[[float], Plan], epsilon: float, grid: Sequence[float], rows: int) -> Chart:
-    """Expected error of one cell's count against epsilon, beside the rows that a cell holds on average."""
-    frame = pd.DataFrame({"epsilon": list(grid), "error": [plan_at(e).count_error for e in grid]})
-    here = plan_at(epsilon)
+def split_words(plan: Plan) -> str:
+    """The shares of epsilon in a sentence."""
+    total = sum((stage.epsilon for stage in plan.stages), Fraction(0))
+    return ", ".join(f"{float(stage.epsilon / total):.0%} for {stage.label}" for stage in plan.stages)
+
+
+def error_chart(plans: Mapping[float, Plan], epsilon: float, rows: int) -> Chart:
+    """Expected error of one cell's count by epsilon, beside the rows that a cell holds on average."""
+    frame = pd.DataFrame({"epsilon": list(plans), "error": [plan.count_error for plan in plans.values()]})
+    here = plans[epsilon]
     typical = rows / here.cells
     figure = new_figure(x_title="epsilon (log scale)", y_title="rows (log scale)", height=260)
     figure.add_scatter(x=frame["epsilon"], y=frame["error"], name="expected error of a count", line={"color": ORIGINAL})
@@ -66,8 +73,10 @@ def error_chart(plan_at: Callable[[float], Plan], epsilon: float, grid: Sequence
         x=0, xref="paper", y=math.log10(typical), text="rows in an average cell", showarrow=False, xanchor="left",
         yanchor="bottom",
     )  # fmt: skip
-    figure.update_xaxes(type="log")
-    figure.update_yaxes(type="log")
+    # One label for each power of ten: the digits between them are too small to read.
+    ends = [math.log10(value) for value in (*frame["error"], typical)]
+    figure.update_xaxes(type="log", dtick=1)
+    figure.update_yaxes(type="log", dtick=1, range=[min(ends) - 0.4, max(ends) + 0.4])
     return Chart(
         figure=figure,
         table=frame,

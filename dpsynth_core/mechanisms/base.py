@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, Self, TypeAlias
+from typing import ClassVar, Protocol, Self
 
 import pandas as pd
 
 from dpsynth_core.budget import Amount, Budget, Status
 from dpsynth_core.errors import ParameterError
-from dpsynth_core.mechanisms.plan import Plan
+from dpsynth_core.mechanisms.plan import Plan, setting
 from dpsynth_core.noise import Noise
 from dpsynth_core.private import PrivateTable
+from dpsynth_core.progress import Point, Progress, no_progress
 from dpsynth_core.schema import Schema
 
-Progress: TypeAlias = Callable[[str, float], None]
-"""Told the stage and the share that is done; raises to cancel."""
-
-
-def no_progress(stage: str, done: float) -> None:
-    """Nobody is watching."""
+__all__ = [
+    "Mechanism", "Model", "Point", "Progress", "check_between", "check_choice", "check_whole", "no_progress",
+]  # fmt: skip
 
 
 class Model(Protocol):
@@ -47,8 +44,10 @@ class Mechanism(ABC):
     """Where it comes from."""
     status: ClassVar[Status] = "proven"
     """How far its guarantee can be trusted at best."""
+    needs_delta: ClassVar[bool] = False
+    """Whether it only works with a delta greater than zero."""
 
-    rows: int | None = None
+    rows: int | None = setting(None, title="Rows to make")
     """Rows of the synthetic table. None: as many as the original has."""
     reason: str = field(default="", compare=False)
     """Why the parameters are what they are; filled in by ``suggest``."""

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Self
 
 from dpsynth_core.budget import Amount, Budget
 from dpsynth_core.mechanisms.base import Mechanism, Progress, check_choice, check_whole, no_progress
-from dpsynth_core.mechanisms.plan import Plan, counting_plan
+from dpsynth_core.mechanisms.plan import PLACEMENTS, Plan, counting_plan, setting
 from dpsynth_core.noise import Noise
 from dpsynth_core.partition.grid import Grid, noisy_grid, suggested_bins
 from dpsynth_core.partition.model import PartitionModel
@@ -32,11 +32,11 @@ class KDGrid(Mechanism):
     good_for: ClassVar[str] = "Two or three numeric columns whose rows fill a small part of the domain."
     paper: ClassVar[str] = "Kreačić et al. (2023), Algorithms 1 and 5."
 
-    bins: int | None = None
+    bins: int | None = setting(None, title="Bins per numeric column")
     """Cells along every numeric column (R/w). None: as declared in the schema."""
-    threshold: int | None = None
+    threshold: int | None = setting(None, title="Fewest rows to keep a cell")
     """Smallest noisy count that is kept (t). None: empty cells invent at most one row in a hundred."""
-    placement: Literal["uniform", "centre"] = "uniform"
+    placement: Literal["uniform", "centre"] = setting("uniform", advanced=True, labels=PLACEMENTS)
     """Where a row lies in its cell: anywhere, or in the middle."""
 
     def __post_init__(self) -> None:

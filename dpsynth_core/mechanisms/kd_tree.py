@@ -21,7 +21,7 @@ from dpsynth_core.mechanisms.base import (
     check_whole,
     no_progress,
 )
-from dpsynth_core.mechanisms.plan import Plan, Stage
+from dpsynth_core.mechanisms.plan import PLACEMENTS, Plan, Stage, setting
 from dpsynth_core.noise import Noise
 from dpsynth_core.partition.consistency import consistent_counts
 from dpsynth_core.partition.kdtree import Leaves, Level, Rule, grow
@@ -41,6 +41,7 @@ from dpsynth_core.schema import Schema
 MOST_FREE_LEVELS = 10
 LEVELS_RULE_DEPTH = 8
 """Decisions on a path under the paper's rule, whose noise grows with their number."""
+RULES = {"privtree": "PrivTree", "levels": "by level (paper)"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,28 +59,28 @@ class KDTree(Mechanism):
     good_for: ClassVar[str] = "Clustered numbers, small epsilon, and tables with many columns."
     paper: ClassVar[str] = "Kreačić et al. (2023), Algorithms 2 and 3; split rule of Zhang, Xiao & Xie (2016)."
 
-    rule: Literal["privtree", "levels"] = "privtree"
+    rule: Literal["privtree", "levels"] = setting("privtree", title="Split rule", advanced=True, labels=RULES)
     """How splits are decided. 'privtree' needs the same noise at any depth. 'levels' is the paper's: its noise grows
     with the number of levels, but the noisy counts taken on the way down are used again."""
-    free_levels: int | None = None
+    free_levels: int | None = setting(None, title="Free halvings")
     """Halvings that do not look at the data (h). None: one for each numeric column, at most ten."""
-    max_levels: int | None = None
+    max_levels: int | None = setting(None, title="Most halvings")
     """Halvings after which a box is never split (h'). None: as deep as codes reach, or eight decisions for 'levels'."""
-    split_share: float = 0.5
+    split_share: float = setting(0.5, title="Share for finding boxes")
     """Share of epsilon for the decisions; the rest goes to the counts."""
-    split_threshold: int | None = None
+    split_threshold: int | None = setting(None, title="Fewest rows to split a box", advanced=True)
     """Rows that a box needs to be worth splitting (theta, tau). None: 0 for 'privtree', whose bias does the work; for
     'levels', so many that noise splits about one empty box of a level."""
-    inner_levels: int = 3
+    inner_levels: int = setting(3, title="Depths counted on the way", advanced=True)
     """At how many depths inner boxes are counted too, which steadies the coarse picture."""
-    inner_share: float = 0.3
+    inner_share: float = setting(0.3, title="Share for counts on the way", advanced=True)
     """Share of the counting budget for those inner boxes; the rest goes to the leaves."""
-    leaf_threshold: int | None = None
+    leaf_threshold: int | None = setting(None, title="Fewest rows to keep a box", advanced=True)
     """Smallest noisy count at which a box that was never split is kept (t). None: empty boxes invent at most one row
     in a hundred."""
-    stand_out: float = 1.5
+    stand_out: float = setting(1.5, title="How far a half must stand out", advanced=True)
     """Standard deviations of its noise that a half must reach to keep its rows; else the other half gets them."""
-    placement: Literal["uniform", "centre"] = "uniform"
+    placement: Literal["uniform", "centre"] = setting("uniform", advanced=True, labels=PLACEMENTS)
     """Where a row lies in its box: anywhere, or in the middle."""
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Self
 
 from dpsynth_core.budget import Amount, Budget
 from dpsynth_core.mechanisms.base import Mechanism, Progress, check_choice, check_whole, no_progress
-from dpsynth_core.mechanisms.plan import Plan, counting_plan
+from dpsynth_core.mechanisms.plan import PLACEMENTS, Plan, counting_plan, setting
 from dpsynth_core.noise import Noise
 from dpsynth_core.partition.grid import Grid, noisy_grid, suggested_bins
 from dpsynth_core.partition.model import PartitionModel
@@ -31,9 +31,9 @@ class PerturbedHistogram(Mechanism):
     )
     paper: ClassVar[str] = "Montoya Perez et al. (2024), after Dwork et al. (2006)."
 
-    bins: int | None = None
+    bins: int | None = setting(None, title="Bins per numeric column")
     """Cells along every numeric column. None: as declared in the schema."""
-    placement: Literal["uniform", "centre"] = "uniform"
+    placement: Literal["uniform", "centre"] = setting("uniform", advanced=True, labels=PLACEMENTS)
     """Where a row lies in its cell: anywhere, or in the middle (as in the paper's experiments)."""
 
     def __post_init__(self) -> None:

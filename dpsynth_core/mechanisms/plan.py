@@ -6,7 +6,8 @@ import ast
 import inspect
 import math
 import textwrap
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
 from fractions import Fraction
 from itertools import pairwise
 from types import UnionType
@@ -73,7 +74,7 @@ class Parameter:
 
     name: str
     """The dataclass field."""
-    kind: Literal["whole", "number", "choice"]
+    kind: Literal["whole", "number", "choice", "switch"]
     """What its values are."""
     optional: bool
     """Whether None ("choose for me") is a value."""
@@ -83,11 +84,34 @@ class Parameter:
     """The field's default."""
     help: str
     """The field's documentation."""
+    title: str
+    """Its name for people."""
+    advanced: bool
+    """Whether a form folds it away."""
+    labels: Mapping[str, str]
+    """What people call the values of a choice, where that differs."""
 
-    @property
-    def title(self) -> str:
-        """Its name for people."""
-        return self.name.replace("_", " ").capitalize()
+    def say(self, value: object) -> str:
+        """A value in words."""
+        if value is None:
+            return "chosen for you"
+        return self.labels.get(str(value), f"{value:g}" if isinstance(value, float) else str(value))
+
+
+def setting(default: Any, *, title: str = "", advanced: bool = False, labels: Mapping[str, str] | None = None) -> Any:
+    """A dataclass field that says how a form presents it: under which name, folded away or not, in which words.
+
+    Example:
+        >>> @dataclass(frozen=True, kw_only=True)
+        ... class Coin:
+        ...     bias: float = setting(0.5, title="Chance of heads", advanced=True)
+        >>> Coin().bias
+        0.5
+    """
+    return field(default=default, metadata={"title": title, "advanced": advanced, "labels": labels or {}})
+
+
+PLACEMENTS = {"uniform": "anywhere in its cell", "centre": "in the middle of its cell"}
 
 
 def parameters(kind: type[Any]) -> tuple[Parameter, ...]:
@@ -95,19 +119,22 @@ def parameters(kind: type[Any]) -> tuple[Parameter, ...]:
     hints = get_type_hints(kind)
     documentation = {name: text for base in reversed(kind.__mro__) for name, text in _field_texts(base).items()}
     found = []
-    for field in fields(kind):
-        if field.name == "reason":
+    for entry in fields(kind):
+        if entry.name == "reason":
             continue
-        hint, optional = _without_none(hints[field.name])
+        hint, optional = _without_none(hints[entry.name])
         choices = tuple(map(str, get_args(hint))) if get_origin(hint) is Literal else ()
         found.append(
             Parameter(
-                name=field.name,
-                kind="choice" if choices else "whole" if hint is int else "number",
+                name=entry.name,
+                kind="choice" if choices else "switch" if hint is bool else "whole" if hint is int else "number",
                 optional=optional,
                 choices=choices,
-                default=None if field.default is MISSING else field.default,
-                help=documentation.get(field.name, ""),
+                default=None if entry.default is MISSING else entry.default,
+                help=documentation.get(entry.name, ""),
+                title=entry.metadata.get("title") or entry.name.replace("_", " ").capitalize(),
+                advanced=entry.metadata.get("advanced", False),
+                labels=entry.metadata.get("labels", {}),
             )
         )
     return tuple(found)

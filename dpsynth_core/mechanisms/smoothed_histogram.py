@@ -12,7 +12,7 @@ import numpy as np
 
 from dpsynth_core.budget import Amount, Budget, exact
 from dpsynth_core.mechanisms.base import Mechanism, Progress, check_choice, check_whole, no_progress
-from dpsynth_core.mechanisms.plan import Plan, Stage
+from dpsynth_core.mechanisms.plan import PLACEMENTS, Plan, Stage, setting
 from dpsynth_core.noise import Noise
 from dpsynth_core.partition.grid import Grid, bins_for
 from dpsynth_core.partition.model import PartitionModel
@@ -21,6 +21,7 @@ from dpsynth_core.schema import Schema
 
 FEWEST_ROWS = 50
 """A suggestion does not go below this many rows, however much smoothing they cost."""
+SMOOTHINGS = {"tight": "as little as suffices", "paper": "as in the paper"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,11 +37,11 @@ class SmoothedHistogram(Mechanism):
     good_for: ClassVar[str] = "Few rows out of many, few cells; tests on it stay valid, though they find little."
     paper: ClassVar[str] = "Wasserman & Zhou (2010); Montoya Perez et al. (2024)."
 
-    bins: int | None = None
+    bins: int | None = setting(None, title="Bins per numeric column")
     """Cells along every numeric column. None: as declared in the schema."""
-    smoothing: Literal["tight", "paper"] = "tight"
+    smoothing: Literal["tight", "paper"] = setting("tight", advanced=True, labels=SMOOTHINGS)
     """What is added to every cell: 1/(exp(eps/m) - 1), which suffices, or the paper's 2m/eps."""
-    placement: Literal["uniform", "centre"] = "uniform"
+    placement: Literal["uniform", "centre"] = setting("uniform", advanced=True, labels=PLACEMENTS)
     """Where a row lies in its cell: anywhere, or in the middle."""
 
     def __post_init__(self) -> None:

@@ -131,7 +131,9 @@ class Axis:
         first, last = (low, high - 1) if self._edges is None else (int(self._edges[low]), int(self._edges[high]) - 1)
         if self.column.kind == "date":
             return date.fromordinal(points[0] + first), date.fromordinal(points[0] + last)
-        step = 10.0 ** (self.column.decimals or 0) if self.column.kind == "continuous" else 1
+        if self.column.kind == "integer":
+            return points[0] + first, points[0] + last
+        step = 10.0 ** (self.column.decimals or 0)
         return (points[0] + first) / step, (points[0] + last) / step
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dpsynth_core.budget import Budget
-from dpsynth_core.errors import DPSynthError
+from dpsynth_core.budget import Budget, exact
+from dpsynth_core.errors import DPSynthError, ParameterError
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.mechanisms.plan import Plan, parameters
 from dpsynth_core.orders import Order
@@ -27,6 +27,8 @@ class Choices:
     """The mechanism."""
     epsilon: str = "1"
     """For each synthetic table, as typed."""
+    delta: str = "1e-6"
+    """For each synthetic table, where the mechanism needs one."""
     copies: int = 1
     """Synthetic tables in one run."""
     seed: int | None = None
@@ -41,9 +43,12 @@ class Choices:
         return MECHANISMS[key or self.key].suggest(schema, n, self.epsilon)
 
     def mechanism(self, schema: Schema, n: int, key: str | None = None) -> Mechanism:
-        """The suggestion with the visitor's changes; raises where they make no sense."""
+        """The suggestion with the visitor's changes; raises where they make no sense, in the words of the form."""
         suggestion = self.suggested(schema, n, key)
-        return replace(suggestion, **self.changed.get(key or self.key, {}))
+        try:
+            return replace(suggestion, **self.changed.get(key or self.key, {}))
+        except ParameterError as problem:
+            raise _in_form_words(problem, suggestion) from None
 
     def plan(self, schema: Schema, n: int, *, key: str | None = None, epsilon: str | float | None = None) -> Plan | str:
         """What would be done, or why it cannot be."""
@@ -51,7 +56,21 @@ class Choices:
             mechanism = self.mechanism(schema, n, key)
         except DPSynthError as problem:
             return str(problem)
-        return plan_for(mechanism, schema, n, self.epsilon if epsilon is None else epsilon)
+        return plan_for(mechanism, schema, n, self.epsilon if epsilon is None else epsilon, self.delta_of(key))
+
+    def delta_of(self, key: str | None = None) -> str:
+        """Zero, unless the mechanism needs more."""
+        return self.delta if MECHANISMS[key or self.key].needs_delta else "0"
+
+    def missing(self, schema: Schema, n: int) -> list[str]:
+        """What is still to be done on the Mechanism page before anything can run."""
+        try:
+            mechanism = self.mechanism(schema, n)
+        except DPSynthError:
+            return ["Correct the parameters listed in red."]
+        if isinstance(plan_for(mechanism, schema, n, self.epsilon, self.delta_of()), str):
+            return ["Choose a mechanism or parameters that fit this table."]
+        return []
 
     def set(self, schema: Schema, n: int, name: str, value: Any) -> None:
         """Change one parameter, or take the change back where it equals the suggestion."""
@@ -69,7 +88,7 @@ class Choices:
     def order(self, schema: Schema, n: int, *, teaching: bool) -> Order:
         """What would be run now."""
         return Order(
-            mechanism=self.mechanism(schema, n), epsilon=self.epsilon, copies=self.copies,
+            mechanism=self.mechanism(schema, n), epsilon=self.epsilon, delta=self.delta_of(), copies=self.copies,
             seed=self.seed if teaching else None,
         )  # fmt: skip
 
@@ -77,14 +96,22 @@ class Choices:
         """Take over a saved configuration, parameter by parameter."""
         names = [parameter.name for parameter in parameters(type(order.mechanism))]
         self.key, self.epsilon, self.copies = order.mechanism.key, order.epsilon, order.copies
+        self.delta = order.delta if exact(order.delta, parameter="delta") else self.delta
         self.changed[self.key] = {name: getattr(order.mechanism, name) for name in names}
         self.version += 1
 
 
-def plan_for(mechanism: Mechanism, schema: Schema, n: int, epsilon: str | float) -> Plan | str:
+def _in_form_words(problem: ParameterError, mechanism: Mechanism) -> DPSynthError:
+    """The same problem under the name that the reader sees."""
+    titles = {parameter.name: parameter.title for parameter in parameters(type(mechanism))}
+    name, text = problem.parameter, str(problem)
+    return DPSynthError(f"{titles[name]}{text[len(name) :]}") if name in titles and text.startswith(name) else problem
+
+
+def plan_for(mechanism: Mechanism, schema: Schema, n: int, epsilon: str | float, delta: str = "0") -> Plan | str:
     """What the mechanism would do, or why it does not fit."""
     try:
-        budget = Budget.of(epsilon).per_row(schema.rows_per_person)
+        budget = Budget.of(epsilon, delta).per_row(schema.rows_per_person)
         return mechanism.plan(schema, n, budget)
     except DPSynthError as problem:
         return str(problem)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
+from dpsynth_core.budget import Budget
 from dpsynth_core.charts import (
     attacker_certainty,
     compare_chart,
@@ -13,91 +16,37 @@ from dpsynth_core.charts import (
     error_chart,
     noise_chart,
     split_chart,
+    split_words,
 )
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.intake.simulate import simulate_table
-from dpsynth_core.mechanisms import MECHANISMS
+from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.mechanisms.plan import Parameter, Plan, parameters
 from dpsynth_core.orders import Order
-from dpsynth_core.private import PrivateTable
-from dpsynth_core.release import synthesize
 from dpsynth_core.schema import Schema
 from pages.shared.choices import EPSILONS
 from pages.shared.frame import BADGE, in_words, show_error
-from pages.shared.session import Session
+from pages.shared.job_view import watch
+from pages.shared.runs import start_preview
+from pages.shared.session import Preview, Session
 from pages.shared.show import show_chart
-from pages.shared.words import big_number
+from pages.shared.words import big_number, duration
 
 SIMILAR = (
     "For comparison: textbooks advise 1 or less; Google's COVID-19 mobility reports used 2.64 per day; the 2020 US "
     "Census used about 17 for its redistricting counts of people."
 )
-MAIN_PARAMETERS = 3
-PREVIEW_ROWS = 20_000
-
-
-def choose_mechanism(session: Session, schema: Schema, n: int) -> None:
-    """One card for every registered mechanism."""
-    keys = list(MECHANISMS)
-    for start in range(0, len(keys), 2):
-        for slot, key in zip(st.columns(2), keys[start : start + 2], strict=False):
-            with slot.container(border=True):
-                _card(session, schema, n, key)
-
-
-def _card(session: Session, schema: Schema, n: int, key: str) -> None:
-    kind, choices = MECHANISMS[key], session.choices
-    label, colour, icon = BADGE[kind.status]
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**{kind.title}**")
-        st.badge(label, color=colour, icon=icon)
-    st.markdown(kind.summary)
-    st.caption(f"Good for: {kind.good_for}")
-    st.caption(kind.paper)
-    with in_words("It does not fit this table."):
-        plan = choices.plan(schema, n, key=key)
-        if isinstance(plan, str):
-            raise DPSynthError(plan)
-        st.caption(f"Fits this table: {big_number(plan.cells)} cells at the start, about {plan.seconds:.1f} s.")
-    chosen = choices.key == key
-    if st.button("Chosen" if chosen else "Choose", key=f"choose_{key}", type="primary" if chosen else "secondary"):
-        choices.key = key
-        choices.version += 1
-        st.rerun()
-
-
-def compare_two(session: Session, schema: Schema, n: int) -> None:
-    """Two mechanisms side by side."""
-    with st.expander("Compare two side by side"):
-        keys = list(MECHANISMS)
-        other = next(key for key in keys if key != session.choices.key)
-        names = st.multiselect(
-            "Mechanisms", keys, default=[session.choices.key, other], max_selections=2,
-            key=f"pair_{session.choices.key}", format_func=lambda key: MECHANISMS[key].title,
-        )  # fmt: skip
-        rows: dict[str, list[str]] = {
-            "": ["What it does", "Good for", "Guarantee", "Cells at the start", "Error of a count"]
-        }
-        for key in names:
-            kind = MECHANISMS[key]
-            plan = session.choices.plan(schema, n, key=key)
-            figures = ["does not fit", "-"] if isinstance(plan, str) else [big_number(plan.cells), _error(plan)]
-            rows[kind.title] = [kind.summary, kind.good_for, BADGE[kind.status][0], *figures]
-        st.table(rows)
-
-
-def _error(plan: Plan) -> str:
-    return f"about {plan.count_error:.3g} rows" if plan.count_error == plan.count_error else "none: rows are drawn"
+FIELDS_IN_A_ROW = 4
+PICTURES = 3
 
 
 def choose_epsilon(session: Session) -> None:
     """The slider, with both ends named and a plain reading."""
     choices = session.choices
-    left, middle, right = st.columns([1, 5, 1], vertical_alignment="bottom")
-    left.markdown("**More private**  \n(more noise)")
-    right.markdown("**More accurate**  \n(less private)")
     options = sorted({*EPSILONS, choices.epsilon}, key=float)
-    chosen = middle.select_slider("Epsilon for each synthetic table", options, value=choices.epsilon)
+    chosen = st.select_slider("Epsilon (ε) for each synthetic table", options, value=choices.epsilon)
+    with st.container(horizontal=True, horizontal_alignment="distribute"):
+        st.markdown("← **more private**", width="content")
+        st.markdown("**more accurate** →", width="content")
     if chosen != choices.epsilon:
         choices.epsilon = chosen
         choices.version += 1
@@ -108,23 +57,109 @@ def choose_epsilon(session: Session) -> None:
         "whatever else the attacker knows."
     )
     st.caption(SIMILAR)
+    if MECHANISMS[choices.key].needs_delta:
+        _ask_delta(session)
+
+
+def _ask_delta(session: Session) -> None:
+    given = st.text_input(
+        "Delta (δ) for each synthetic table", session.choices.delta, width=260,
+        help="The chance that the limit above does not hold. Far below one in the number of rows.",
+    )  # fmt: skip
+    with in_words("Please correct this:"):
+        Budget.of(session.choices.epsilon, given)
+        session.choices.delta = given
+
+
+def choose_mechanism(session: Session, schema: Schema, n: int) -> None:
+    """One card for every registered mechanism."""
+    keys = list(MECHANISMS)
+    across = 2 if len(keys) in (2, 4) else 3
+    for start in range(0, len(keys), across):
+        for slot, key in zip(st.columns(across), keys[start : start + across], strict=False):
+            with slot.container(border=True, height="stretch"):
+                _card(session, schema, n, key)
+
+
+def _card(session: Session, schema: Schema, n: int, key: str) -> None:
+    kind, choices = MECHANISMS[key], session.choices
+    _heading(key)
+    st.markdown(kind.summary)
+    st.caption(f"**Good for:** {kind.good_for}")
+    st.caption(f"**Paper:** {kind.paper}")
+    with in_words("It does not fit this table."):
+        plan = choices.plan(schema, n, key=key)
+        if isinstance(plan, str):
+            raise DPSynthError(plan)
+        st.caption(f"**Fits this table:** {big_number(plan.cells)} cells, {duration(plan.seconds)}.")
+    chosen = choices.key == key
+    st.space("stretch")
+    if st.button(
+        f"{kind.title} is chosen" if chosen else f"Choose {kind.title}",
+        key=f"choose_{key}", type="primary" if chosen else "secondary", width="stretch",
+        icon=":material/check:" if chosen else None,
+    ):  # fmt: skip
+        choices.key = key
+        choices.version += 1
+        st.rerun()
+
+
+def _heading(key: str) -> None:
+    label, colour, icon = BADGE[MECHANISMS[key].status]
+    st.markdown(f"**{MECHANISMS[key].title}**")
+    st.badge(label, color=colour, icon=icon)
+
+
+def compare_two(session: Session, schema: Schema, n: int) -> None:
+    """Two mechanisms side by side."""
+    with st.expander("Compare two side by side"):
+        keys = list(MECHANISMS)
+        mine = keys.index(session.choices.key)
+        for slot, label, index in zip(
+            st.columns(2), ("One mechanism", "Another"), (mine, (mine + 1) % len(keys)), strict=True
+        ):
+            with slot.container(border=True, height="stretch"):
+                key = st.selectbox(
+                    label, keys, index=index, format_func=lambda key: MECHANISMS[key].title,
+                    key=f"pair_{label}_{session.choices.key}",
+                )  # fmt: skip
+                _side(session, schema, n, key)
+
+
+def _side(session: Session, schema: Schema, n: int, key: str) -> None:
+    kind, plan = MECHANISMS[key], session.choices.plan(schema, n, key=key)
+    label, colour, icon = BADGE[kind.status]
+    st.badge(label, color=colour, icon=icon)
+    st.markdown(f"**What it does**  \n{kind.summary}")
+    st.markdown(f"**Good for**  \n{kind.good_for}")
+    if isinstance(plan, str):
+        show_error("It does not fit this table.", DPSynthError(plan))
+        return
+    st.markdown(f"**Cells at the start**  \n{big_number(plan.cells)}")
+    st.markdown(f"**Expected error of a count**  \n{_error(plan)}")
+    st.markdown(f"**Expected time**  \n{duration(plan.seconds)}")
+    st.markdown(f"**Where epsilon goes**  \n{split_words(plan)}")
+
+
+def _counts(plan: Plan) -> bool:
+    return not math.isnan(plan.count_error)
+
+
+def _error(plan: Plan) -> str:
+    return f"about {plan.count_error:.3g} rows" if _counts(plan) else "none: rows are drawn, not counted"
 
 
 def choose_parameters(session: Session, schema: Schema, n: int) -> None:
     """A form made from the dataclass: help from its documentation, live checks, back to what is suggested."""
     choices = session.choices
     suggestion = choices.suggested(schema, n)
-    st.caption(f"Suggested: {suggestion.reason}")
+    st.markdown(f"**Suggested for this table.** {suggestion.reason}")
     fields = parameters(type(suggestion))
-    values = {p.name: choices.changed.get(choices.key, {}).get(p.name, getattr(suggestion, p.name)) for p in fields}
-    for slot, parameter in zip(st.columns(MAIN_PARAMETERS), fields[:MAIN_PARAMETERS], strict=False):
-        with slot:
-            _ask(session, schema, n, parameter, values[parameter.name])
-    with st.expander("Advanced settings"):
-        slots = st.columns(MAIN_PARAMETERS)
-        for i, parameter in enumerate(fields[MAIN_PARAMETERS:]):
-            with slots[i % MAIN_PARAMETERS]:
-                _ask(session, schema, n, parameter, values[parameter.name])
+    _ask_all(session, suggestion, schema, n, [field for field in fields if not field.advanced])
+    advanced = [field for field in fields if field.advanced]
+    if advanced:
+        with st.expander("Advanced settings"):
+            _ask_all(session, suggestion, schema, n, advanced)
     with in_words("Please correct this:"):
         choices.mechanism(schema, n)
     if choices.changed.get(choices.key) and st.button("Reset to suggested", icon=":material/undo:", key="reset"):
@@ -132,25 +167,35 @@ def choose_parameters(session: Session, schema: Schema, n: int) -> None:
         st.rerun()
 
 
-def _ask(session: Session, schema: Schema, n: int, parameter: Parameter, value: Any) -> None:
-    choices = session.choices
-    key = f"{choices.key}_{parameter.name}_{choices.version}"
-    suggested = getattr(choices.suggested(schema, n), parameter.name)
-    note = f"{parameter.help} Suggested: {'chosen for you' if suggested is None else suggested}."
+def _ask_all(session: Session, suggestion: Mechanism, schema: Schema, n: int, fields: list[Parameter]) -> None:
+    changed = session.choices.changed.get(session.choices.key, {})
+    for start in range(0, len(fields), FIELDS_IN_A_ROW):
+        for slot, parameter in zip(st.columns(FIELDS_IN_A_ROW), fields[start : start + FIELDS_IN_A_ROW], strict=False):
+            suggested = getattr(suggestion, parameter.name)
+            value = changed.get(parameter.name, suggested)
+            with slot:
+                given = _ask(session, parameter, value, suggested)
+                if value != suggested:
+                    st.caption(f"Suggested: {parameter.say(suggested)}")
+            if given != value:
+                session.choices.set(schema, n, parameter.name, given)
+                st.rerun()
+
+
+def _ask(session: Session, parameter: Parameter, value: Any, suggested: Any) -> Any:
+    key = f"{session.choices.key}_{parameter.name}_{session.choices.version}"
+    note = f"{parameter.help.replace('None:', 'Left empty:')} Suggested: {parameter.say(suggested)}."
     if parameter.kind == "choice":
-        given: Any = st.selectbox(
-            parameter.title, parameter.choices, index=parameter.choices.index(value), help=note, key=key
-        )
-    else:
-        whole = parameter.kind == "whole"
-        given = st.number_input(
-            parameter.title, value=value, step=1 if whole else 0.05, help=note, key=key,
-            format="%d" if whole else "%.2f", placeholder="chosen for you",
-        )  # fmt: skip
-        given = suggested if given is None and not parameter.optional else given
-    if given != value:
-        choices.set(schema, n, parameter.name, given)
-        st.rerun()
+        index = parameter.choices.index(value)
+        return st.selectbox(parameter.title, parameter.choices, index, format_func=parameter.say, help=note, key=key)
+    if parameter.kind == "switch":
+        return st.checkbox(parameter.title, value, help=note, key=key)
+    whole = parameter.kind == "whole"
+    given = st.number_input(
+        parameter.title, value=value, step=1 if whole else 0.05, help=note, key=key,
+        format="%d" if whole else "%.2f", placeholder="chosen for you",
+    )  # fmt: skip
+    return suggested if given is None and not parameter.optional else given
 
 
 def show_plan(session: Session, schema: Schema, n: int) -> None:
@@ -159,29 +204,41 @@ def show_plan(session: Session, schema: Schema, n: int) -> None:
     if isinstance(plan, str):
         show_error("This does not fit the table.", DPSynthError(plan))
         return
+    one, two, three, four = st.columns(4)
+    one.metric("Cells at the start", big_number(plan.cells), border=True)
+    typical = f"{n / plan.cells:.2g}"
+    two.metric("Rows in an average cell", typical, border=True)
+    three.metric("Error of a count", f"± {plan.count_error:.2g} rows" if _counts(plan) else "none", border=True)
+    four.metric("Expected time", duration(plan.seconds), border=True)
+    if _counts(plan):
+        st.markdown(
+            f"A cell holds {typical} rows on average, and a count is off by about {plan.count_error:.2g}. Where a cell "
+            "holds fewer rows than that, it drowns in noise; what many rows share survives."
+        )
     as_table = st.toggle("Show as tables", key="plan_as_tables")
     st.markdown("**How epsilon is shared out**")
     show_chart(split_chart(plan), key="split", as_table=as_table)
     left, right = st.columns(2)
     with left:
-        st.markdown("**The cells at the start**, over the declared domain")
+        st.markdown(
+            f"**The cells at the start**, over {'the' if len(schema.names) < 3 else 'two of the'} declared columns"
+        )
         show_chart(domain_chart(schema, plan.cuts), key="cells", as_table=as_table)
     with right:
-        if plan.count_error == plan.count_error:
+        if _counts(plan):
             _show_noise(session, schema, n, plan, as_table)
         else:
             st.markdown("**Noise**: this mechanism draws rows instead of counting; see the reason above.")
 
 
 def _show_noise(session: Session, schema: Schema, n: int, plan: Plan, as_table: bool) -> None:
-    def at(epsilon: float) -> Plan:
-        found = session.choices.plan(schema, n, epsilon=epsilon)
-        assert isinstance(found, Plan)  # noqa: S101  it fits at the chosen epsilon, and fit does not depend on it
-        return found
+    def at(epsilon: float) -> Plan | str:
+        return session.choices.plan(schema, n, epsilon=epsilon)
 
     st.markdown("**Error of a count** against epsilon")
-    grid = [float(epsilon) for epsilon in EPSILONS]
-    show_chart(error_chart(at, float(session.choices.epsilon), grid, n), key="errors", as_table=as_table)
+    plans = {float(epsilon): at(float(epsilon)) for epsilon in (*EPSILONS, session.choices.epsilon)}
+    fitting = {epsilon: found for epsilon, found in sorted(plans.items()) if isinstance(found, Plan)}
+    show_chart(error_chart(fitting, float(session.choices.epsilon), n), key="errors", as_table=as_table)
     scale = [stage.scale for stage in plan.stages if stage.scale is not None][-1]
     with st.expander("The noise on one count"):
         show_chart(noise_chart(scale, max(1, round(n / plan.cells))), key="noise", as_table=as_table)
@@ -189,17 +246,30 @@ def _show_noise(session: Session, schema: Schema, n: int, plan: Plan, as_table: 
 
 def show_preview(session: Session, schema: Schema, n: int) -> None:
     """Teaching: the same mechanism on simulated data with the same schema."""
-    if session.mode != "teaching" or not st.button("Preview on simulated data", icon=":material/visibility:"):
+    if session.mode != "teaching":
         return
-    rows = min(n, PREVIEW_ROWS)
-    with in_words("The preview cannot be made."), st.spinner("Simulating"):
-        simulated = simulate_table(schema, rows, seed=1)
-        mechanism = session.choices.mechanism(schema, n)
-        made = synthesize(PrivateTable(simulated, schema), mechanism, epsilon=session.choices.epsilon, seed=1).sample()
-        st.caption("Simulated rows with your schema, and what this mechanism makes of them. Nothing here is your data.")
-        for slot, name in zip(st.columns(3), schema.names[:3], strict=False):
-            with slot:
-                show_chart(compare_chart(simulated, made, schema, name, first="simulated"), key=f"preview_{name}")
+    with in_words("The preview cannot be made."):
+        order = replace(session.choices.order(schema, n, teaching=True), seed=None)
+        if st.button("Preview on simulated data", icon=":material/visibility:", key="preview"):
+            start_preview(session, order)
+        preview = session.preview
+        if preview is None or preview.order != order:
+            return
+        if preview.job.active:
+            watch(preview.job, expected=None, release=False, key="preview")
+        elif preview.job.state == "finished":
+            _show_preview(preview, schema)
+        elif preview.job.state == "failed":
+            raise DPSynthError(preview.job.problem)
+
+
+def _show_preview(preview: Preview, schema: Schema) -> None:
+    st.caption("Simulated rows with your schema, and what this mechanism makes of them. Nothing here is your data.")
+    as_table = st.toggle("Show as tables", key="preview_as_tables")
+    for slot, name in zip(st.columns(PICTURES), schema.names[:PICTURES], strict=False):
+        with slot:
+            chart = compare_chart(preview.simulated, preview.job.result.tables[0], schema, name, first="simulated")
+            show_chart(chart, key=f"preview_{schema.names.index(name)}", as_table=as_table)
 
 
 def save_and_load(session: Session, schema: Schema, n: int) -> None:

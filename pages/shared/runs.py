@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.jobs import JobRunner
+from dpsynth_core.intake.simulate import simulate_table
+from dpsynth_core.jobs import Job, JobRunner
 from dpsynth_core.orders import LedgerSettlement, Order, Outcome, run_order
 from pages.shared.actions import open_ledger
 from pages.shared.choices import plan_for
-from pages.shared.session import Session
+from pages.shared.session import Preview, Session
+from pages.shared.words import number
 
+PREVIEW_ROWS = 20_000
+PREVIEW_SEED = 1
 _lock = threading.Lock()
 _runners: list[JobRunner] = []
 
@@ -40,21 +45,54 @@ def start(session: Session, order: Order) -> None:
             details={"mechanism": order.mechanism.key, "tables": order.copies},
         )  # fmt: skip
         settlement = LedgerSettlement(ledger=ledger, reservation=reservation.id)
-    plan = plan_for(order.mechanism, session.schema, len(session.data.table), order.epsilon)
+    plan = plan_for(order.mechanism, session.schema, len(session.data.table), order.epsilon, order.delta)
+    session.job_data = session.data
+    session.cost = f"ε {number(order.total.epsilon)}, δ {number(order.total.delta)}"
     session.expected = None if isinstance(plan, str) else max(plan.seconds * order.copies, 1.0)
     session.job = workers.submit(
         order.mechanism.title, run_order, session.data.table, session.schema, order, settlement=settlement
     )
 
 
-def stop(session: Session) -> None:
-    """Cancel the run at work."""
-    if session.job is not None:
-        runner().cancel(session.job)
+def queue_words(job: Job) -> str:
+    """How long the queue before a run is; empty once it has begun."""
+    ahead = runner().ahead(job)
+    if not ahead:
+        return ""
+    return "1 run is ahead of yours." if ahead == 1 else f"{ahead} runs are ahead of yours."
+
+
+def charge_words(session: Session) -> str:
+    """What the run that has ended cost."""
+    if session.job is None or session.job.charged is None:
+        return "Nothing is charged in teaching mode."
+    if session.job.charged:
+        return f"Noise had been drawn, so the budget was charged: {session.cost}."
+    return "No noise had been drawn, so nothing was charged."
+
+
+def cancel(job: Job) -> None:
+    """End a run, wherever it stands."""
+    runner().cancel(job)
+
+
+def start_preview(session: Session, order: Order) -> None:
+    """Run the order on simulated rows with the same schema: free, because no row of the table is looked at."""
+    if session.data is None or session.schema is None or session.mode != "teaching":
+        raise DPSynthError("Previews are for teaching mode, with a table. Choose one on the Data page.")
+    if session.preview is not None and session.preview.job.active:
+        cancel(session.preview.job)
+    simulated = simulate_table(session.schema, min(len(session.data.table), PREVIEW_ROWS), seed=PREVIEW_SEED)
+    seeded = replace(order, copies=1, seed=PREVIEW_SEED)
+    job = runner().submit("Preview", run_order, simulated, session.schema, seeded)
+    session.preview = Preview(order=order, simulated=simulated, job=job)
 
 
 def collect(session: Session) -> None:
-    """Move a finished run's outcome into the session's history, once."""
+    """Move a finished run's outcome into the session's history, once; a run on another table is none of it."""
+    if session.job is not None and session.job_data is not session.data:
+        cancel(session.job)
+        session.job = session.job_data = None
     job = session.job
     if job is not None and job.state == "finished" and isinstance(job.result, Outcome):
         session.outcomes.append(job.result)

@@ -184,6 +184,23 @@ def _exact(text: str) -> int | float:
     return int(number) if number.is_integer() and abs(number) < 2**62 else number
 
 
+def settle_origins(rows: pd.DataFrame, before: pd.DataFrame) -> pd.DataFrame:
+    """What was typed, with checkbox and origin in agreement: the one that was changed decides about the other."""
+    public = [_ticked(value) for value in rows["public"]]
+    origins = [_text(value) for value in rows["origin"]]
+    was = zip(before["public"], before["origin"], strict=True)
+    for i, (ticked, origin) in enumerate((_ticked(a), _text(b)) for a, b in was):
+        if origins[i] != origin and origins[i] is not None:
+            public[i] = origins[i] != "read from the data"
+        if (public[i], origins[i]) != (ticked, origin):
+            origins[i] = origin_of(public[i], origins[i])
+    return rows.assign(public=public, origin=pd.Series(origins, index=rows.index, dtype=rows["origin"].dtype))
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
 def mark_public(rows: pd.DataFrame, *, public: bool) -> pd.DataFrame:
     """The bulk action: every kept column declared public knowledge, or none."""
     return _with_public(rows, [public and _ticked(keep) for keep in rows["keep"]])

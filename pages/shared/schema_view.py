@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from dpsynth_core.budget import Budget
@@ -18,8 +19,10 @@ from pages.shared.actions import (
     estimate,
     load_schema,
     open_account,
+    replace_draft,
 )
 from pages.shared.frame import in_words, show_error
+from pages.shared.schema_table import settle_origins
 from pages.shared.session import Session
 from pages.shared.show import plain_list
 from pages.shared.words import number
@@ -81,12 +84,21 @@ def edit_schema(session: Session) -> None:
         alt="The public facts, one row per column of the table",
     )
     if session.draft is None or not edited.equals(session.draft):
-        edit_draft(session, edited)
+        _take_over(session, edited)
         st.rerun()
     if session.problems:
         show_error("Please correct this:", *session.problems)
     _explain_left_out(session)
     _load_schema(session)
+
+
+def _take_over(session: Session, edited: pd.DataFrame) -> None:
+    settled = edited if session.draft is None else settle_origins(edited, session.draft)
+    if settled.equals(edited):
+        edit_draft(session, edited)
+    else:
+        # What one cell says follows from another: the editor has to be told.
+        replace_draft(session, settled)
 
 
 def _explain_left_out(session: Session) -> None:

@@ -14,7 +14,7 @@ import streamlit as st
 from dpsynth_core.budget import Budget, Guarantee
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.jobs import Job
-from dpsynth_core.orders import Outcome
+from dpsynth_core.orders import Order, Outcome
 from dpsynth_core.private import PrivateTable
 from dpsynth_core.schema import Schema
 from pages.shared.choices import Choices
@@ -37,6 +37,18 @@ class DataSet:
     """Whether it came from a person's file."""
     fingerprint: str | None = None
     """Its account in the ledger; None in teaching mode, where nothing is charged."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Preview:
+    """What a mechanism makes of simulated rows."""
+
+    order: Order
+    """What was asked for."""
+    simulated: pd.DataFrame
+    """The rows it was given."""
+    job: Job
+    """The run."""
 
 
 @dataclass(kw_only=True)
@@ -65,8 +77,14 @@ class Session:
     """Mechanism, epsilon and parameters."""
     job: Job | None = None
     """The run at work, or the last one."""
+    job_data: DataSet | None = None
+    """The table that run was given."""
     expected: float | None = None
     """Seconds that the run was expected to take."""
+    cost: str = ""
+    """What the run was announced to cost."""
+    preview: Preview | None = None
+    """The last preview on simulated rows."""
     outcomes: list[Outcome] = field(default_factory=list)
     """What this visitor's runs on this table have made, oldest first."""
     token: str = ""
@@ -96,7 +114,7 @@ class Session:
         self.problems, self.left_out = [], {}
         self.rows_per_person = 1
         self.draft_version += 1
-        self.outcomes = []
+        self.outcomes, self.preview = [], None
 
     @property
     def missing(self) -> list[str]:
@@ -107,6 +125,11 @@ class Session:
         elif self.schema is None:
             steps.append("Correct the public facts listed in red.")
         return steps
+
+    @property
+    def outcomes_missing(self) -> list[str]:
+        """What is still to be done before there is a synthetic table to look at."""
+        return [] if self.outcomes else ["Make a synthetic table: press Synthesize above."]
 
 
 def current() -> Session:

@@ -8,25 +8,27 @@ from dpsynth_core.charts import compare_chart
 from dpsynth_core.charts.spending import spending_chart
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.export import parquet, safe_csv
-from dpsynth_core.jobs import Job
 from dpsynth_core.orders import MOST_COPIES, Order, Outcome
 from dpsynth_core.schema import Schema
 from pages.shared.actions import account_of
 from pages.shared.choices import plan_for
 from pages.shared.frame import guarantee_badge, in_words, show_error
-from pages.shared.runs import start, stop
+from pages.shared.job_view import show_series, watch
+from pages.shared.runs import charge_words, start
 from pages.shared.session import Session
 from pages.shared.show import plain_list, show_chart
-from pages.shared.words import number
+from pages.shared.words import duration, number
 
 PREVIEW_ROWS = 100
+PICTURES_IN_A_ROW = 3
+MOST_ROWS = 10**8
 MOST_SEED = 10**9
 
 
-def ask_options(session: Session) -> None:
-    """How many tables, and in teaching mode a seed."""
+def ask_options(session: Session, schema: Schema, n: int) -> None:
+    """How many tables, how many rows, and in teaching mode a seed."""
     choices = session.choices
-    left, right = st.columns(2)
+    left, middle, right = st.columns(3)
     choices.copies = left.number_input(
         "Synthetic tables",
         1,
@@ -34,6 +36,14 @@ def ask_options(session: Session) -> None:
         choices.copies,
         help="Several tables show how much chance is in them. Each costs epsilon.",
     )
+    rows = choices.mechanism(schema, n).rows
+    given = middle.number_input(
+        "Rows in each", 1, MOST_ROWS, rows, placeholder=f"{n:,}, as in the original",
+        help="Free for most mechanisms: rows are drawn from what was learned.",
+        key=f"rows_{choices.key}_{choices.version}",
+    )  # fmt: skip
+    if given != rows:
+        choices.set(schema, n, "rows", given)
     if session.mode == "teaching":
         choices.seed = right.number_input(
             "Seed (optional)", 0, MOST_SEED, choices.seed, placeholder="none: real noise",
@@ -44,15 +54,23 @@ def ask_options(session: Session) -> None:
 def show_summary(session: Session, order: Order, schema: Schema, n: int) -> list[str]:
     """What will be made and what it costs; returns what stands in the way."""
     total, missing = order.total, []
-    plan = plan_for(order.mechanism, schema, n, order.epsilon)
+    plan = plan_for(order.mechanism, schema, n, order.epsilon, order.delta)
+    delta = f", δ = {number(total.delta)}" if total.delta else ""
+    rows = order.mechanism.rows or n
     with st.container(border=True):
-        tables = "one synthetic table" if order.copies == 1 else f"{order.copies} synthetic tables"
-        st.markdown(f"**{order.mechanism.title}** makes {tables} at ε = {order.epsilon} each.")
-        st.markdown(f"Total loss: **ε = {number(total.epsilon)}**, δ = {number(total.delta)}.")
+        if order.copies == 1:
+            st.markdown(f"**{order.mechanism.title}** makes one synthetic table of {rows:,} rows.")
+            st.markdown(f"Privacy loss: **ε = {number(total.epsilon)}**{delta}.")
+        else:
+            st.markdown(
+                f"**{order.mechanism.title}** makes {order.copies} synthetic tables of {rows:,} rows, "
+                f"at ε = {order.epsilon} each."
+            )
+            st.markdown(f"Privacy loss of all together: **ε = {number(total.epsilon)}**{delta}.")
         if isinstance(plan, str):
             missing.append("Choose a mechanism that fits this table.")
         else:
-            st.caption(f"Expected time: about {max(plan.seconds * order.copies, 1):.0f} s.")
+            st.caption(f"Expected time: {duration(plan.seconds * order.copies)}.")
     if session.mode == "release":
         missing += _budget_problems(session, order)
     return missing
@@ -80,7 +98,7 @@ def ask_to_run(session: Session, order: Order, missing: list[str]) -> None:
                 start(session, order)
                 st.rerun()
     if missing:
-        st.caption("Before this can run:")
+        st.markdown("**Before this can run:**")
         plain_list(missing)
 
 
@@ -103,35 +121,22 @@ def confirm(session: Session, order: Order) -> None:
             st.rerun()
 
 
-@st.fragment(run_every=0.5)
-def watch(session: Session) -> None:
-    """A running job: its stage, how far it is, how long it takes, and Cancel."""
+def show_run(session: Session) -> None:
+    """The run at work; or how the last one ended, where it did not finish, and what it cost."""
     job = session.job
     if job is None:
         return
-    if not job.active:
-        st.rerun()
-    st.progress(job.done, text=f"{job.stage} · {job.done:.0%}")
-    expected = f" of about {session.expected:.0f} s" if session.expected else ""
-    st.caption(
-        f"{job.seconds:.0f} s{expected}." if job.state == "running" else "Waiting: two runs are at work already."
-    )
-    if st.button("Cancel", key="cancel_run", icon=":material/cancel:"):
-        stop(session)
-        st.rerun()
-
-
-def show_end(job: Job) -> None:
-    """How a run ended, where it did not finish; and whether the budget was charged."""
-    if job.state == "finished":
-        return
-    charge = {
-        None: "Nothing is charged in teaching mode.",
-        True: "Noise had been drawn, so the budget was charged.",
-        False: "Nothing had been drawn, so the charge was given back.",
-    }[job.charged]
-    heading = "The run was cancelled." if job.state == "cancelled" else "The run failed."
-    show_error(heading, DPSynthError(f"{job.problem} {charge}"))
+    release = session.mode == "release"
+    if job.active:
+        watch(job, expected=session.expected, release=release, key="run")
+    elif job.state == "cancelled":
+        st.info("The run was cancelled.", icon=":material/cancel:")
+        st.text(charge_words(session))
+    elif job.state == "failed":
+        show_error("The run failed.", DPSynthError(f"{job.problem}\n{charge_words(session)}"))
+    elif job.series:
+        with st.expander("How it went"):
+            show_series(job, release=release, key="ended")
 
 
 def show_outcome(session: Session, outcome: Outcome, place: int) -> None:
@@ -151,14 +156,25 @@ def show_outcome(session: Session, outcome: Outcome, place: int) -> None:
             "Table", range(len(outcome.tables)), default=0, format_func=lambda i: f"Table {i + 1}", key=f"which_{place}"
         ) or 0  # fmt: skip
     table = outcome.tables[which]
-    st.dataframe(table.head(PREVIEW_ROWS), height=245, alt="The first rows of the synthetic table")
+    st.dataframe(table.head(PREVIEW_ROWS), height=245, hide_index=True, alt="The first rows of the synthetic table")
     with st.container(horizontal=True):
         icon, name = ":material/download:", f"synthetic_{place + 1}_{which + 1}"
         st.download_button(
-            "CSV", safe_csv(table), f"{name}.csv", "text/csv", icon=icon, on_click="ignore", key=f"csv_{place}"
+            "Download CSV",
+            lambda: safe_csv(table),
+            f"{name}.csv",
+            "text/csv",
+            icon=icon,
+            on_click="ignore",
+            key=f"csv_{place}",
         )
         st.download_button(
-            "Parquet", parquet(table), f"{name}.parquet", icon=icon, on_click="ignore", key=f"parquet_{place}"
+            "Download Parquet",
+            lambda: parquet(table),
+            f"{name}.parquet",
+            icon=icon,
+            on_click="ignore",
+            key=f"parquet_{place}",
         )
     _compare(session, outcome, which, place)
 
@@ -167,12 +183,18 @@ def _compare(session: Session, outcome: Outcome, which: int, place: int) -> None
     """A first look beside the original: private, so in release mode only on demand."""
     if session.data is None:
         return
-    note = "Compare with the original (not for release: it shows private data)"
-    if st.toggle(note, value=session.mode == "teaching", key=f"compare_{place}"):
-        for slot, name in zip(st.columns(3), outcome.schema.names[:3], strict=False):
+    teaching, names = session.mode == "teaching", outcome.schema.names
+    note = "Compare with the original" if teaching else "Compare with the original (not for release: private data)"
+    if not st.toggle(note, value=teaching, key=f"compare_{place}"):
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        shown = st.multiselect("Columns", names, default=names[:PICTURES_IN_A_ROW], key=f"compared_{place}")
+        as_table = st.toggle("Show as tables", key=f"compare_as_tables_{place}")
+    for first in range(0, len(shown), PICTURES_IN_A_ROW):
+        for slot, name in zip(st.columns(PICTURES_IN_A_ROW), shown[first : first + PICTURES_IN_A_ROW], strict=False):
             with slot:
                 chart = compare_chart(session.data.table, outcome.tables[which], outcome.schema, name)
-                show_chart(chart, key=f"compare_{place}_{outcome.schema.names.index(name)}")
+                show_chart(chart, key=f"compare_{place}_{names.index(name)}", as_table=as_table)
 
 
 def show_history(session: Session) -> None:
@@ -190,6 +212,8 @@ def show_history(session: Session) -> None:
         }
         for i, outcome in enumerate(session.outcomes)
     ]
+    together = sum((outcome.order.total for outcome in session.outcomes[1:]), session.outcomes[0].order.total)
+    st.markdown(f"**History.** Whoever sees all of these learns as much as from one at ε = {number(together.epsilon)}.")
     st.dataframe(rows[::-1], hide_index=True, alt="Releases of this session")
     chosen = st.selectbox("Look at run", range(len(rows), 0, -1), key="history")
     show_outcome(session, session.outcomes[chosen - 1], chosen - 1)

@@ -42,3 +42,28 @@ def rows_per_cell(rows: int, cells: int) -> str:
 
 def _ratio(more: int, fewer: int) -> str:
     return big_number(more // fewer) if more >= 999 * fewer else f"{more / fewer:.3g}"
+
+
+def duration(seconds: float) -> str:
+    """A waiting time, roughly.
+
+    Example:
+        >>> duration(0.2), duration(12.4), duration(200)
+        ('about 1 s', 'about 12 s', 'about 3 min')
+    """
+    return f"about {max(seconds, 1):.0f} s" if seconds < 90 else f"about {seconds / 60:.0f} min"
+
+
+def elapsed(seconds: float, expected: float | None) -> str:
+    """How long something has taken so far, beside what was expected.
+
+    Example:
+        >>> elapsed(3.2, 12.0), elapsed(3.2, None), elapsed(30, 12.0)
+        ('3 s so far; expected: about 12 s.', '3 s so far.', '30 s so far; longer than the 12 s expected.')
+    """
+    so_far = f"{seconds:.0f} s so far"
+    if expected is None:
+        return f"{so_far}."
+    if seconds > 1.5 * expected + 1:
+        return f"{so_far}; longer than the {expected:.0f} s expected."
+    return f"{so_far}; expected: {duration(expected)}."

@@ -7,13 +7,16 @@ from streamlit.testing.v1 import AppTest
 
 from dpsynth_core.budget import Budget
 from dpsynth_core.errors import BudgetError, DPSynthError
+from dpsynth_core.jobs import Job
 from dpsynth_core.mechanisms import MECHANISMS
+from dpsynth_core.mechanisms.plan import parameters
 from dpsynth_core.orders import Order
 from pages.shared.actions import account_of, load_example, load_upload, open_account
 from pages.shared.choices import Choices, plan_for
 from pages.shared.runs import collect, start
 from pages.shared.session import Session
 from tests.app.test_data_page import ROOT, csv_of, session_of, settled
+from tests.stepping import Stepping
 from tests.test_jobs import finish
 
 
@@ -50,7 +53,7 @@ def test_every_registered_mechanism_has_a_card_a_form_and_pictures(key: str) -> 
     settled(app.button(key=f"choose_{key}").click().run())
     assert session_of(app).choices.key == key
     labels = {element.label for element in [*app.number_input, *app.selectbox]}
-    assert {"Rows", "Placement"} <= labels
+    assert {parameter.title for parameter in parameters(MECHANISMS[key])} <= labels
     assert any(MECHANISMS[key].title in element.value for element in app.markdown)
 
 
@@ -68,13 +71,13 @@ def test_epsilon_is_read_out_in_plain_language() -> None:
     assert session_of(app).choices.epsilon == "3"
     assert any("95.3%" in element.value for element in app.markdown)
     ends = [element.value for element in app.markdown]
-    assert any("More private" in text for text in ends)
-    assert any("More accurate" in text for text in ends)
+    assert any("more private" in text for text in ends)
+    assert any("more accurate" in text for text in ends)
 
 
 def test_a_changed_parameter_is_kept_and_can_be_reset() -> None:
     app = mechanism_page(ready())
-    field = next(element for element in app.number_input if element.label == "Free levels")
+    field = next(element for element in app.number_input if element.label == "Free halvings")
     settled(field.set_value(3).run())
     session = session_of(app)
     assert session.choices.changed["kd_tree"] == {"free_levels": 3}
@@ -87,13 +90,16 @@ def test_an_impossible_parameter_is_refused_at_once_by_name() -> None:
     session = ready()
     session.choices.changed["kd_tree"] = {"split_share": 2.0}
     for app in (mechanism_page(session), synthesize_page(session)):
-        assert any("split_share is 2.0" in element.value for element in app.text)
+        assert any("Share for finding boxes is 2.0; allowed" in element.value for element in app.text)
 
 
 def test_the_preview_shows_simulated_data_and_only_in_teaching_mode() -> None:
     app = mechanism_page(ready())
-    preview = next(button for button in app.button if "Preview" in button.label)
-    settled(preview.click().run())
+    settled(app.button(key="preview").click().run())
+    preview = session_of(app).preview
+    assert preview is not None
+    assert finish(preview.job).state == "finished"
+    settled(app.run())
     assert any("Nothing here is your data" in element.value for element in app.caption)
     app = mechanism_page(ready(mode="release"))
     assert not any("Preview" in button.label for button in app.button)
@@ -117,6 +123,85 @@ def test_what_does_not_fit_is_told_without_an_exception() -> None:
     plan = plan_for(MECHANISMS["perturbed_histogram"](), session.schema, 569, "1")
     assert isinstance(plan, str)
     assert "cells" in plan
+
+
+def test_next_says_what_is_missing_and_opens_once_it_is_mended() -> None:
+    session = ready("breast_cancer")
+    session.choices.key = "perturbed_histogram"
+    session.choices.changed["perturbed_histogram"] = {"bins": 0}
+    app = mechanism_page(session)
+    assert app.button(key="next").disabled
+    assert any("Correct the parameters" in element.value for element in app.markdown)
+    session.choices.changed["perturbed_histogram"] = {"bins": 16}
+    app = mechanism_page(session)
+    assert app.button(key="next").disabled
+    assert any("fit this table" in element.value for element in app.markdown)
+    app = settled(app.button(key="reset").click().run())
+    assert not app.button(key="next").disabled
+
+
+def test_only_what_is_advanced_is_folded_away() -> None:
+    for key, kind in MECHANISMS.items():
+        session = ready()
+        session.choices.key = key
+        app = mechanism_page(session)
+        folds = {fold.label: fold for fold in app.expander}
+        folded = {
+            element.label
+            for element in [*folds["Advanced settings"].number_input, *folds["Advanced settings"].selectbox]
+        }
+        assert folded == {parameter.title for parameter in parameters(kind) if parameter.advanced}
+
+
+def test_a_mechanism_that_needs_a_delta_is_asked_for_one_and_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Approximate(Stepping):
+        needs_delta = True
+
+    monkeypatch.setitem(MECHANISMS, "approximate", Approximate)
+    session = ready()
+    assert order_of(session).delta == "0"
+    session.choices.key = "approximate"
+    app = mechanism_page(session)
+    (delta,) = (element for element in app.text_input if "Delta" in element.label)
+    settled(delta.set_value("lots").run())
+    assert session.choices.delta == "1e-6"
+    settled(delta.set_value("1e-9").run())
+    assert order_of(session).delta == "1e-9"
+
+
+def test_several_tables_show_what_they_cost_together() -> None:
+    session = ready()
+    session.choices.epsilon, session.choices.copies = "0.5", 4
+    app = synthesize_page(session)
+    assert any("all together: **ε = 2**" in element.value for element in app.markdown)
+    (rows,) = (element for element in app.number_input if element.label == "Rows in each")
+    settled(rows.set_value(77).run())
+    assert order_of(session).mechanism.rows == 77
+
+
+def test_a_run_on_another_table_is_ended_and_forgotten() -> None:
+    session = ready()
+    start(session, Order(mechanism=Stepping(steps=10_000, pause=0.1), epsilon="1"))
+    job = session.job
+    assert job is not None
+    load_example(session, "bivariate_normal")
+    collect(session)
+    assert finish(job).state == "cancelled"
+    assert session.job is None
+    assert session.outcomes == []
+
+
+@pytest.mark.parametrize(
+    ("charged", "words"),
+    [(None, "teaching mode"), (True, "was charged: ε 0.25, δ 0."), (False, "nothing was charged")],
+)
+def test_the_end_of_a_run_says_what_was_charged(charged: bool | None, words: str) -> None:
+    session = ready()
+    session.job = Job(id="x", title="x", submitted=0.0, state="cancelled", charged=charged)
+    session.job_data, session.cost = session.data, "ε 0.25, δ 0"
+    app = synthesize_page(session)
+    assert any("cancelled" in element.value for element in app.info)
+    assert any(words in element.value for element in app.text)
 
 
 def order_of(session: Session, epsilon: str = "1") -> Order:

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from dpsynth_core.column import KINDS, Column
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.schema import Schema
-from pages.shared.schema_table import from_rows, mark_public, numbers, to_rows, with_column, withdraw_estimates
+from pages.shared.schema_table import (
+    from_rows,
+    mark_public,
+    numbers,
+    settle_origins,
+    to_rows,
+    with_column,
+    withdraw_estimates,
+)
 from tests.strategies import names, schemas
 
 PEOPLE = Schema.from_dict(
@@ -135,6 +143,27 @@ def test_an_empty_checkbox_is_off(empty: Any) -> None:
     column = read(rows_of(public=empty, missing=empty))["age"]
     assert (column.public, column.nullable) == (False, False)
     assert "age" not in read(rows_of(keep=empty)).names
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "settled"),
+    [
+        ((True, "codebook"), (False, "codebook"), (False, "read from the data")),
+        ((False, "read from the data"), (True, "read from the data"), (True, "public knowledge")),
+        ((True, "codebook"), (True, "read from the data"), (False, "read from the data")),
+        ((False, "read from the data"), (False, "codebook"), (True, "codebook")),
+        ((True, "codebook"), (True, "public knowledge"), (True, "public knowledge")),
+        ((True, "codebook"), (True, "codebook"), (True, "codebook")),
+        ((True, "codebook"), (True, None), (True, "public knowledge")),
+        ((False, None), (False, None), (False, None)),
+    ],
+)
+def test_checkbox_and_origin_agree_whichever_was_changed(before: Any, after: Any, settled: Any) -> None:
+    old, new = (rows_of(public=pair[0], origin=pair[1]) for pair in (before, after))
+    rows = settle_origins(new, old)
+    public, origin = rows["public"][0], rows["origin"][0]
+    assert (public, None if pd.isna(origin) else origin) == settled
+    pd.testing.assert_frame_equal(rows[1:], new[1:])
 
 
 def test_the_bulk_action_declares_every_kept_column() -> None:

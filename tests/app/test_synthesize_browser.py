@@ -84,7 +84,7 @@ def test_an_example_becomes_a_synthetic_table_that_matches_the_schema(visit: Vis
     expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible()
     expect(page.get_by_text("Guarantee: proven")).to_be_visible()
     example = EXAMPLES["breast_cancer"]
-    for label, read in (("CSV", pd.read_csv), ("Parquet", pd.read_parquet)):
+    for label, read in (("Download CSV", pd.read_csv), ("Download Parquet", pd.read_parquet)):
         with page.expect_download() as download:
             quiet(page).get_by_role("button", name=label, exact=True).click()
         download.value.save_as(tmp_path / label)

@@ -133,6 +133,15 @@ def test_every_range_is_described_by_its_first_and_last_value(column: Column) ->
         assert axis.describe(0, axis.size)[1] == ends[axis.slots - 1][1]
 
 
+def test_whole_numbers_are_described_as_whole_numbers() -> None:
+    column = Column(name="c", kind="integer", lower=-3, upper=10**12, bins=8)
+    for axis in (Axis.coarse(column), Axis.fine(column)):
+        first, last = axis.describe(0, axis.slots)
+        assert (first, last) == (-3, 10**12)
+        assert isinstance(first, int)
+        assert isinstance(last, int)
+
+
 def test_dates_are_described_as_dates() -> None:
     axis = Axis.fine(Column(name="c", kind="date", lower=date(2020, 2, 28), upper=date(2020, 3, 1)))
     assert axis.describe(0, 3) == (date(2020, 2, 28), date(2020, 3, 1))

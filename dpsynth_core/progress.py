@@ -1,0 +1,67 @@
+"""What a running mechanism tells those who wait: its stage, how far it is, and a few figures to watch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+MOST_POINTS = 1_000
+"""Points of one series that are kept; beyond them every other one is dropped."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One more point of a line that is drawn while a mechanism runs, such as the error after each round."""
+
+    series: str
+    """Which line: the title of its vertical axis, with the unit."""
+    x: float
+    """How far along it is."""
+    y: float
+    """The value there."""
+    along: str = "step"
+    """Title of the horizontal axis: "step", "round", "epoch"."""
+    releasable: bool = False
+    """Whether it follows from public facts and paid draws alone. If not, it is marked as not for release."""
+
+
+class Progress(Protocol):
+    """Told the stage and the share that is done, with whatever is worth drawing meanwhile; raises to cancel.
+
+    A loop of quick steps keeps the name of its stage: a new name is told at once, the same one a few times a second.
+    """
+
+    def __call__(self, stage: str, done: float, /, *points: Point) -> None:
+        """How far it is."""
+
+
+def no_progress(stage: str, done: float, /, *points: Point) -> None:
+    """Nobody is watching."""
+
+
+@dataclass(kw_only=True)
+class Series:
+    """A line as far as it is known."""
+
+    name: str
+    """Title of the vertical axis."""
+    along: str
+    """Title of the horizontal axis."""
+    releasable: bool
+    """Whether every point may be published."""
+    points: list[tuple[float, float]] = field(default_factory=list)
+    """Where it has been."""
+
+    def add(self, point: Point) -> None:
+        """One more point; one that is not releasable makes the whole line so."""
+        self.releasable = self.releasable and point.releasable
+        kept = self.points if len(self.points) < MOST_POINTS else self.points[::2]
+        # A new list: somebody may be drawing the old one.
+        self.points = [*kept, (point.x, point.y)]
+
+
+def extend(lines: dict[str, Series], points: tuple[Point, ...]) -> None:
+    """Add each point to its line, beginning the line where it is the first."""
+    for point in points:
+        fresh = Series(name=point.series, along=point.along, releasable=True)
+        lines.setdefault(point.series, fresh).add(point)

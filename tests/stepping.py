@@ -1,0 +1,66 @@
+"""A mechanism for tests only: it takes as many steps as it is told to, and says how each of them went."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import pandas as pd
+
+from dpsynth_core.budget import Amount, Budget
+from dpsynth_core.intake.simulate import simulate_table
+from dpsynth_core.mechanisms import Mechanism
+from dpsynth_core.mechanisms.plan import Plan, counting_plan, setting
+from dpsynth_core.noise import Noise
+from dpsynth_core.private import PrivateTable
+from dpsynth_core.progress import Point, Progress, no_progress
+from dpsynth_core.schema import Schema
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """A model that has learned nothing."""
+
+    schema: Schema
+    """The public facts."""
+
+    def sample(self, rows: int, noise: Noise) -> pd.DataFrame:
+        """Rows that only look like a table."""
+        return simulate_table(self.schema, rows, seed=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stepping(Mechanism):
+    """Take steps, each with a pause, and spend the budget before the first."""
+
+    key: ClassVar[str] = "stepping"
+    title: ClassVar[str] = "Stepping stones"
+    summary: ClassVar[str] = "Takes one step after the other."
+    good_for: ClassVar[str] = "Trying out what is shown while a mechanism runs."
+    paper: ClassVar[str] = "None."
+
+    steps: int = 20
+    """How many steps."""
+    pause: float = 0.05
+    """Seconds for each."""
+    releasable: bool = setting(True, advanced=True)
+    """Whether what is shown may be published."""
+
+    @classmethod
+    def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
+        """Whatever comes to mind."""
+        return cls(reason="It hardly matters.")
+
+    def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
+        """One count."""
+        return counting_plan(tuple(1 for _ in schema), n, budget.epsilon, sensitivity=2)
+
+    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> Rows:
+        """Spend, then step."""
+        noise.laplace([table.n], sensitivity=2, epsilon=noise.budget.epsilon, label="counts of all cells")
+        for step in range(1, self.steps + 1):
+            point = Point(series="distance", x=float(step), y=1 / step, along="step", releasable=self.releasable)
+            progress(f"Step {step} of {self.steps}", step / self.steps * 0.9, point)
+            time.sleep(self.pause)
+        return Rows(schema=table.schema)
