@@ -83,7 +83,7 @@ def optimal_tree_pmse(original: Table, synthetic: Table, depth: int = 2, bins: i
 
     Example:
         >>> optimal_tree_pmse(original=[1.0, 2.0, 3.0, 9.0], synthetic=[1.0, 2.0, 3.0, 4.0])  # 9 stands out
-        0.0535...
+        0.0625
     """
     depth, table = _check(original, synthetic, depth, bins)
     if depth == 0:
