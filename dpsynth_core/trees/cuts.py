@@ -1,0 +1,258 @@
+"""The cuts a tree may choose from: made from the synthetic sample alone, then applied to any row.
+
+A column is divided into *cells*. Cells of numbers, dates and ordered categories stand in a line, and a cut keeps the
+first few of them together; cells of unordered categories do not, and a cut sets one of them apart from the rest. What
+the cells are depends on the synthetic column only, and each row finds its cell by its own value, so that replacing an
+original row moves one row from one cell to another and nothing else. The sensitivity of the tree's score rests on this.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from dpsynth_core.column import label_text
+from dpsynth_core.compiled import compiled
+from dpsynth_core.encoding import FloatArray, numbers
+from dpsynth_core.errors import ParameterError
+
+Table: TypeAlias = pd.DataFrame | ArrayLike
+CellArray: TypeAlias = NDArray[np.int32]
+Values: TypeAlias = "pd.Series[Any] | FloatArray"
+
+_COUNTED = 128
+"""Thresholds up to which comparing with all of them is faster than searching."""
+_BLOCK = 1024
+"""Rows that are worked on at a time: they stay in the processor's cache."""
+
+
+class Cells(ABC):
+    """The cells of one column."""
+
+    nominal: bool
+    """Whether a cut sets one cell apart, rather than the first few from the rest."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many cells there are, empty ones included."""
+
+    @property
+    def cuts(self) -> int:
+        """How many cuts there are."""
+        return self.size if self.nominal else self.size - 1
+
+    @abstractmethod
+    def place(self, values: Values) -> CellArray:
+        """The cell of each value; no value is without one."""
+
+    @abstractmethod
+    def describe(self, cut: int) -> str:
+        """What a row inside the cut satisfies, in words that follow the column's name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderedCells(Cells):
+    """Below every synthetic value, up to each threshold in turn, above the last one, missing."""
+
+    least: float
+    """Smallest synthetic value."""
+    thresholds: FloatArray
+    """Rising synthetic values; the last one is the largest."""
+    labels: tuple[str, ...] = ()
+    """Names of ordered categories, where values are their places."""
+
+    nominal = False
+
+    @classmethod
+    def of(cls, synthetic: FloatArray, bins: int, labels: tuple[str, ...] = ()) -> OrderedCells:
+        """Quantiles of the synthetic values; all of them where no more than ``bins`` are different."""
+        ordered = np.sort(synthetic)  # missing ones come last
+        ordered = ordered[: len(ordered) - int(np.isnan(ordered).sum())]
+        if not len(ordered):
+            return cls(least=np.inf, thresholds=np.array([np.inf]), labels=labels)
+        last_of_its_kind = np.append(ordered[1:] != ordered[:-1], True)
+        distinct = ordered[last_of_its_kind]
+        if len(distinct) <= bins:
+            return cls(least=float(ordered[0]), thresholds=distinct, labels=labels)
+        ranks = -(-np.arange(1, bins + 1) * len(ordered) // bins) - 1
+        quantiles = ordered[ranks]
+        kept = np.append(quantiles[1:] != quantiles[:-1], True)
+        return cls(least=float(ordered[0]), thresholds=quantiles[kept], labels=labels)
+
+    @property
+    def size(self) -> int:
+        """As many as thresholds, and three more."""
+        return len(self.thresholds) + 3
+
+    def place(self, values: Values) -> CellArray:
+        """By binary search."""
+        numeric = values if isinstance(values, np.ndarray) else _as_numbers(values, self.labels)
+        return _find(numeric, self.least, self.thresholds)
+
+    def describe(self, cut: int) -> str:
+        """As a comparison."""
+        if cut == 0:
+            return f"below {self._named(self.least)}"
+        return f"up to {self._named(self.thresholds[cut - 1])}" if cut <= len(self.thresholds) else "not missing"
+
+    def _named(self, value: float) -> str:
+        return self.labels[int(value)] if self.labels else f"{value:g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NominalCells(Cells):
+    """One for each category, one for every other label, one for missing."""
+
+    categories: tuple[str, ...]
+    """Texts of the labels that have a cell of their own."""
+
+    nominal = True
+
+    @classmethod
+    def of(cls, synthetic: pd.Series[Any], bins: int) -> NominalCells:
+        """The declared categories of the synthetic column, else its labels; the ``bins`` most frequent if more."""
+        texts = [label_text(label) for label in synthetic.value_counts(sort=True).index]  # declared ones count as zero
+        return cls(categories=tuple(dict.fromkeys(texts[:bins])))
+
+    @property
+    def size(self) -> int:
+        """As many as categories, and two more."""
+        return len(self.categories) + 2
+
+    def place(self, values: Values) -> CellArray:
+        """By the text of the label."""
+        group, distinct = pd.factorize(pd.Series(values))
+        index = {text: cell for cell, text in enumerate(self.categories)}
+        other, missing = len(self.categories), len(self.categories) + 1
+        cells = [index.get(label_text(label), other) for label in distinct]
+        return np.array([*cells, missing], dtype=np.int32)[group]
+
+    def describe(self, cut: int) -> str:
+        """As a comparison."""
+        if cut < len(self.categories):
+            return f"is {self.categories[cut]}"
+        return "is another label" if cut == len(self.categories) else "is missing"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutTable:
+    """Two tables in cells: all that a tree needs to know of them."""
+
+    columns: tuple[str, ...]
+    """Names."""
+    cells: tuple[Cells, ...]
+    """What each column was cut into."""
+    synthetic: CellArray
+    """Cell of each synthetic row, one line for each column."""
+    original: CellArray
+    """Cell of each original row, likewise."""
+
+    @classmethod
+    def of(cls, original: Table, synthetic: Table, *, bins: int) -> CutTable:
+        """Cut both tables where the synthetic one says."""
+        names, made, given = _matched(original, synthetic)
+        cells = tuple(_cells_of(column, bins) for column in made)
+        return cls(
+            columns=names,
+            cells=cells,
+            synthetic=np.stack([cell.place(column) for cell, column in zip(cells, made, strict=True)]),
+            original=np.stack([cell.place(column) for cell, column in zip(cells, given, strict=True)]),
+        )
+
+
+def _cells_of(synthetic: Values, bins: int) -> Cells:
+    if isinstance(synthetic, np.ndarray):
+        return OrderedCells.of(synthetic, bins)
+    dtype = synthetic.dtype
+    if isinstance(dtype, pd.CategoricalDtype) and dtype.ordered:
+        labels = tuple(map(label_text, dtype.categories))
+        return OrderedCells.of(_as_numbers(synthetic, labels), bins, labels)
+    if isinstance(dtype, pd.CategoricalDtype) or dtype.kind not in "biufmM":
+        return NominalCells.of(synthetic, bins)
+    return OrderedCells.of(_as_numbers(synthetic, ()), bins)
+
+
+def _as_numbers(values: pd.Series[Any], labels: tuple[str, ...]) -> FloatArray:
+    """Floats, missing as NaN: numbers as they are, moments in time by their order, ordered labels by their place."""
+    if labels:
+        group, distinct = pd.factorize(values)
+        index = {text: float(place) for place, text in enumerate(labels)}
+        return np.array([*(index.get(label_text(label), np.nan) for label in distinct), np.nan])[group]
+    if values.dtype.kind in "mM":
+        if isinstance(values.dtype, pd.DatetimeTZDtype):
+            values = values.dt.tz_convert(None)
+        moments = values.to_numpy().astype(f"{values.dtype.kind}8[us]")
+        return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64))
+    return numbers(values).astype(np.float64)
+
+
+def _matched(original: Table, synthetic: Table) -> tuple[tuple[str, ...], list[Values], list[Values]]:
+    """Column names and the columns of both tables in the synthetic one's order."""
+    made, given = _columns("synthetic", synthetic), _columns("original", original)
+    if set(made) != set(given):
+        raise ParameterError(
+            "original", f"{len(given)} column(s)", allowed=f"the columns of the synthetic table: {len(made)}"
+        )
+    return tuple(map(str, made)), list(made.values()), [given[name] for name in made]
+
+
+def _columns(parameter: str, table: Table) -> dict[Any, Values]:
+    columns: dict[Any, Values]
+    if isinstance(table, pd.DataFrame):
+        if not table.columns.is_unique:
+            raise ParameterError(parameter, "a repeated column name", allowed="names that occur once")
+        columns = {name: table[name] for name in table.columns}
+        rows = len(table)
+    else:
+        array = np.asarray(table)
+        array = array[:, None] if array.ndim == 1 else array
+        if array.ndim != 2:
+            raise ParameterError(parameter, f"{array.ndim} dimensions", allowed="a table: rows and columns")
+        rows = len(array)
+        if array.dtype.kind in "biuf":
+            lines = np.ascontiguousarray(array.T, dtype=np.float64)
+            columns = dict(enumerate(lines))
+        else:
+            frame = pd.DataFrame(array).infer_objects()
+            columns = {name: frame[name] for name in frame.columns}
+    if not rows or not columns:
+        raise ParameterError(parameter, f"{rows} row(s), {len(columns)} column(s)", allowed="at least one of each")
+    return columns
+
+
+def _find(values: FloatArray, least: float, thresholds: FloatArray) -> CellArray:
+    """0 below ``least``, k up to the k-th threshold, then one cell for what is above and one for what is missing."""
+    if len(thresholds) <= _COUNTED:
+        return _count_less(values, least, thresholds)
+    less = np.searchsorted(thresholds, values, side="left")
+    cells = np.where(np.isnan(values), len(thresholds) + 2, (less + 1) * (values >= least))
+    return cells.astype(np.int32)
+
+
+@compiled
+def _count_less(values: FloatArray, least: float, thresholds: FloatArray) -> CellArray:
+    """How many thresholds are less than each value: compared with all of them, which vectors do faster than a search.
+
+    A search branches on values that nobody can predict.
+    """
+    size = len(thresholds)
+    cells = np.empty(len(values), np.int32)
+    less = np.empty(_BLOCK, np.int64)
+    for start in range(0, len(values), _BLOCK):
+        block = values[start : start + _BLOCK]
+        less[:] = 0
+        for k in range(size):
+            threshold = thresholds[k]
+            for row in range(len(block)):
+                less[row] += threshold < block[row]
+        for row in range(len(block)):
+            value = block[row]
+            # Only a missing value differs from itself; it is not at least anything.
+            cells[start + row] = (less[row] + 1) * (value >= least) + (size + 2) * (value != value)  # noqa: PLR0124
+    return cells
