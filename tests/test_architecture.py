@@ -13,7 +13,7 @@ CORE = ROOT / "dpsynth_core"
 # Each layer may import itself and what stands above it.
 LAYERS = [
     ("errors",),
-    ("settings", "database", "budget"),
+    ("settings", "database", "budget", "compiled"),
     ("fingerprint", "calls", "column"),
     ("samplers",),
     ("noise",),
@@ -22,6 +22,7 @@ LAYERS = [
     ("counts",),
     ("private",),
     ("intake", "partition"),
+    ("trees",),
     ("mechanisms",),
     ("release", "jobs", "diagnostics"),
     ("orders", "reproduce", "export"),
