@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dpsynth_core.budget import Budget, Guarantee
 from dpsynth_core.column import Column
+from dpsynth_core.diagnostics import DIAGNOSTICS
 from dpsynth_core.errors import (
     BudgetError,
     DPSynthError,
@@ -23,6 +24,7 @@ from dpsynth_core.errors import (
     ParameterError,
     SchemaError,
 )
+from dpsynth_core.evaluation import Evaluation, evaluate
 from dpsynth_core.intake.estimate import discover_categories, estimate_bounds
 from dpsynth_core.intake.examples import EXAMPLES
 from dpsynth_core.intake.readers import read_table
@@ -35,12 +37,14 @@ from dpsynth_core.schema import Schema
 __version__ = "0.1.0"
 
 __all__ = [
+    "DIAGNOSTICS",
     "EXAMPLES",
     "MECHANISMS",
     "Budget",
     "BudgetError",
     "Column",
     "DPSynthError",
+    "Evaluation",
     "Guarantee",
     "IntakeError",
     "LedgerError",
@@ -51,6 +55,7 @@ __all__ = [
     "SchemaError",
     "discover_categories",
     "estimate_bounds",
+    "evaluate",
     "read_table",
     "suggest_schema",
     "synthesize",

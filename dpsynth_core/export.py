@@ -1,10 +1,13 @@
-"""Synthetic tables as files."""
+"""Tables and pictures as files."""
 
 from __future__ import annotations
 
 import io
 
 import pandas as pd
+import plotly.graph_objects as go
+
+from dpsynth_core.charts.theme import Chart
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 """First characters that make a spreadsheet take a text for a formula."""
@@ -36,3 +39,19 @@ def parquet(table: pd.DataFrame) -> bytes:
     buffer = io.BytesIO()
     table.to_parquet(buffer, index=False)
     return buffer.getvalue()
+
+
+def marked_csv(table: pd.DataFrame, mark: str) -> bytes:
+    """CSV whose first line, a comment, says what the table is not for."""
+    return f"# {mark}\n".encode() + safe_csv(table)
+
+
+def marked_html(chart: Chart, mark: str) -> bytes:
+    """A page of its own with the figure, which needs no network, under a line that says what it is not for."""
+    figure = go.Figure(chart.figure)
+    figure.update_layout(
+        title={"text": f"<b>{mark}</b>", "font": {"size": 14, "color": "#B00020"}}, paper_bgcolor="white",
+        margin={"t": 90},
+    )  # fmt: skip
+    text: str = figure.to_html(include_plotlyjs=True, full_html=True)
+    return text.encode()

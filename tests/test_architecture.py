@@ -24,9 +24,11 @@ LAYERS = [
     ("intake", "partition"),
     ("trees",),
     ("mechanisms",),
-    ("release", "jobs", "diagnostics"),
-    ("orders", "reproduce", "export"),
+    ("release", "jobs"),
+    ("diagnostics",),
+    ("orders", "evaluation", "reproduce"),
     ("charts",),
+    ("export",),
 ]
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
 SOURCES = sorted(path for path in CORE.rglob("*.py") if path != CORE / "__init__.py")

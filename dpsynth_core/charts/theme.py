@@ -16,6 +16,10 @@ REFERENCE = "#8A8F98"
 GOOD, WARNING = "#009E73", "#E69F00"
 COLORWAY = [ORIGINAL, SYNTHETIC, "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
 SYNTHETIC_PATTERN = "/"
+SHARES = "Cividis_r"
+"""Of heat maps from nothing to much."""
+DIFFERENCES = "RdBu"
+"""Of heat maps to both sides of zero."""
 FONT_SIZE = 13
 MAX_LABEL = 28
 

@@ -99,6 +99,18 @@ def needs_schema(session: Session) -> tuple[Schema, int]:
     return session.schema, len(session.data.table)
 
 
+def needs_release(session: Session) -> Schema:
+    """The schema of the newest release; without one the page ends with what is missing and a way there."""
+    if not session.outcomes:
+        st.info("This page needs a synthetic table.", icon=":material/info:")
+        for step in session.missing or ["Make one on the Synthesize page."]:
+            st.markdown(f"- {step}")
+        target = "pages/1_Data.py" if session.missing else "pages/3_Synthesize.py"
+        st.page_link(target, label="Go there", icon=":material/arrow_back:")
+        st.stop()
+    return session.outcomes[-1].schema
+
+
 def next_step(path: str, label: str, missing: list[str]) -> None:
     """The way on; while something is missing it is disabled and says what."""
     if not (ROOT / path).exists():

@@ -13,6 +13,7 @@ import streamlit as st
 
 from dpsynth_core.budget import Budget, Guarantee
 from dpsynth_core.errors import DPSynthError
+from dpsynth_core.evaluation import Evaluation
 from dpsynth_core.jobs import Job
 from dpsynth_core.orders import Order, Outcome
 from dpsynth_core.private import PrivateTable
@@ -21,6 +22,8 @@ from pages.shared.choices import Choices
 from pages.shared.memory import MEMORY, browser_of
 
 Mode: TypeAlias = Literal["teaching", "release"]
+Subject: TypeAlias = tuple[int, tuple[str, ...]]
+"""What is examined: a release's place in the history, and the columns looked at."""
 _KEY = "dpsynth"
 _TOKEN = "s"  # noqa: S105  the name of the address's parameter, not a secret
 
@@ -87,6 +90,16 @@ class Session:
     """The last preview on simulated rows."""
     outcomes: list[Outcome] = field(default_factory=list)
     """What this visitor's runs on this table have made, oldest first."""
+    compared: list[int] = field(default_factory=list)
+    """Places of the releases that are being compared."""
+    examined: tuple[str, ...] = ()
+    """Columns that are being looked at; none means all."""
+    found: dict[Subject, Evaluation] = field(default_factory=dict)
+    """What releases were found to be worth. Private: internal to the session."""
+    examination: Job | None = None
+    """The examination at work, or the last one."""
+    subject: Subject | None = None
+    """What it examines."""
     token: str = ""
     """Under which a reload finds this session again."""
     _private: PrivateTable | None = None
@@ -115,6 +128,8 @@ class Session:
         self.rows_per_person = 1
         self.draft_version += 1
         self.outcomes, self.preview = [], None
+        self.compared, self.examined, self.found = [], (), {}
+        self.examination = self.subject = None
 
     @property
     def missing(self) -> list[str]:

@@ -16,6 +16,16 @@ def number(value: Fraction | float) -> str:
     return f"{float(value):.4g}"
 
 
+def measured(value: float | None) -> str:
+    """A measured number, to as many digits as are worth reading.
+
+    Example:
+        >>> measured(0.01234), measured(12.34), measured(None)
+        ('0.012', '12', 'not known')
+    """
+    return "not known" if value is None else f"{value:.2g}" if abs(value) < 100 else f"{value:,.0f}"
+
+
 def big_number(value: int) -> str:
     """A count of any size, readable.
 

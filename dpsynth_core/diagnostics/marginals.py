@@ -1,0 +1,81 @@
+"""One column at a time: do the shares of its values agree?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from dpsynth_core.diagnostics.base import (
+    Comparison,
+    Diagnostic,
+    Measure,
+    Result,
+    Scale,
+    guarded,
+    worst_first,
+)
+from dpsynth_core.diagnostics.variation import SCALE, coarse, variation_measure
+from dpsynth_core.mechanisms.base import check_whole
+from dpsynth_core.progress import Progress, no_progress
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marginals(Diagnostic):
+    """Total variation of every column."""
+
+    key: ClassVar[str] = "marginals"
+    title: ClassVar[str] = "Distributions"
+    question: ClassVar[str] = "Does every column keep its distribution?"
+    method: ClassVar[str] = (
+        "Each column is cut into its declared cells (numbers and dates into at most thirty equal ones; missing values"
+        " have a cell of their own). Total variation is half the sum of the absolute differences between the two "
+        "tables' shares. The interval is a basic bootstrap over both tables. The reference is what two samples of the"
+        " original, of the same sizes, differ by. The headline is the worst column, never an average."
+    )
+    scale: ClassVar[Scale] = SCALE
+
+    bins: int = 30
+    """Most cells that a range is cut into."""
+    draws: int = 200
+    """Bootstrap samples behind every interval."""
+
+    def __post_init__(self) -> None:
+        check_whole("bins", self.bins, 1, 10_000)
+        check_whole("draws", self.draws, 20, 100_000)
+
+    def examine(self, pair: Comparison, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
+        """Every column, worst first."""
+        items = []
+        for place, name in enumerate(pair.names):
+            progress("Comparing columns", place / len(pair.names))
+            items.append(guarded(name, (name,), lambda name=name: self._measure(pair, name, rng)))  # type: ignore[misc]
+        ordered = worst_first(items)
+        return Result(
+            key=self.key, title=self.title, scale=self.scale, headline=ordered[0], items=ordered,
+            tables={"moments": moments(pair)},
+        )  # fmt: skip
+
+    def _measure(self, pair: Comparison, name: str, rng: np.random.Generator) -> Measure:
+        column = coarse(pair.original.schema[name], self.bins)
+        bins = {name: column.levels} if column.is_numeric else {}
+        original, synthetic = pair.counts([name], bins)
+        return variation_measure(name, (name,), original, synthetic, rng, draws=self.draws)
+
+
+def moments(pair: Comparison) -> pd.DataFrame:
+    """Mean, spread and missing share of every column with numbers, in both tables."""
+    originals, synthetics = pair.original.rows(), pair.synthetic.rows()
+    rows: list[dict[str, Any]] = []
+    for column in pair.original.schema:
+        row: dict[str, Any] = {"column": column.name}
+        for label, table in (("original", originals), ("synthetic", synthetics)):
+            values = table[column.name]
+            if column.kind in ("continuous", "integer"):
+                numbers = values.dropna().astype(float)
+                row |= {f"mean, {label}": numbers.mean(), f"standard deviation, {label}": numbers.std(ddof=1)}
+            row[f"missing, {label}"] = float(values.isna().mean())
+        rows.append(row)
+    return pd.DataFrame(rows)

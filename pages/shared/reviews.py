@@ -1,0 +1,48 @@
+"""Examining releases against their original, without a widget in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dpsynth_core.errors import DPSynthError
+from dpsynth_core.evaluation import Evaluation, Examination, run_examination
+from pages.shared.runs import cancel, runner
+from pages.shared.session import Session, Subject
+from pages.shared.words import number
+
+MOST_COMPARED = 4
+"""Releases that fit side by side."""
+
+
+def collect_review(session: Session) -> None:
+    """Keep the result of an examination that has ended."""
+    job = session.examination
+    if job is not None and session.subject is not None and isinstance(job.result, Evaluation):
+        session.found[session.subject] = job.result
+        job.result = None
+
+
+def next_missing(session: Session, places: Iterable[int], columns: tuple[str, ...]) -> Subject | None:
+    """The first of these releases that has not been examined yet."""
+    return next(((place, columns) for place in places if (place, columns) not in session.found), None)
+
+
+def examine(session: Session, subject: Subject) -> None:
+    """Hand an examination to a worker; it spends nothing, because its result never leaves the session."""
+    if session.data is None:
+        raise DPSynthError("There is no table. Choose one on the Data page.")
+    if session.examination is not None and session.examination.active:
+        cancel(session.examination)
+    place, columns = subject
+    outcome = session.outcomes[place]
+    examination = Examination(synthetic=outcome.tables[0], columns=columns)
+    session.subject = subject
+    session.examination = runner().submit(
+        "Diagnostics", run_examination, session.data.table, outcome.schema, examination
+    )
+
+
+def release_name(session: Session, place: int) -> str:
+    """What a release is called on screen."""
+    order = session.outcomes[place].order
+    return f"{place + 1}: {order.mechanism.title}, ε {number(order.each.epsilon)}"
