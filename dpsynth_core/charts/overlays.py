@@ -93,14 +93,20 @@ def _triptych(
     for place, grid in enumerate(grids, start=1):
         difference = place == 3
         high = widest if difference else most
-        bar = {"thickness": 12, "x": 1.0 if difference else 1.09, "title": {"text": "gap" if difference else unit}}
+        colours = DIFFERENCES if difference or signed else SHARES[titles[place - 1]]
+        # Each bar lies under its own map, so that none needs room at the side.
+        left, right = (place - 1) * 0.343, (place - 1) * 0.343 + 0.313
+        bar = {
+            "orientation": "h", "thickness": 10, "len": 0.25, "x": (left + right) / 2, "y": 1.12, "yanchor": "bottom",
+            "title": {"text": "more in the synthetic table →" if difference else unit, "side": "top"},
+        }  # fmt: skip
         figure.add_heatmap(
             z=grid, x=list(x), y=list(y), zmin=-high if difference or signed else 0, zmax=high, row=1, col=place,
-            colorscale=DIFFERENCES if difference or signed else SHARES, showscale=place != 1, colorbar=bar,
+            colorscale=colours, colorbar=bar,
             hovertemplate="%{y}, %{x}: %{z:.3f}<extra></extra>", hoverongaps=False,
         )  # fmt: skip
     figure.update_layout(
-        height=170 + 18 * min(len(y), 22), margin={"l": 8, "r": 8, "t": 36, "b": 8}, font={"size": FONT_SIZE},
+        height=240 + 18 * min(len(y), 22), margin={"l": 8, "r": 8, "t": 100, "b": 8}, font={"size": FONT_SIZE},
         paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)",
     )  # fmt: skip
     figure.update_annotations(font_size=FONT_SIZE)

@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from dpsynth_core.charts.theme import COLORWAY, FONT_SIZE, REFERENCE, SHARES, SYNTHETIC, Chart, new_figure, plain
+from dpsynth_core.charts.theme import BADNESS, COLORWAY, FONT_SIZE, REFERENCE, SYNTHETIC, Chart, new_figure, plain
 from dpsynth_core.diagnostics.base import Measure, Result
 
 SYMBOLS = ("circle", "diamond", "square", "cross")
 RELEASE_COLOURS = (SYNTHETIC, *COLORWAY[2:5])
 """Of up to four releases: the first in the colour that synthetic rows have everywhere."""
 ROW_HEIGHT = 26
-MOST_WRITTEN = 14
+MOST_WRITTEN = 9
 """Columns up to which a heat map's cells carry their numbers."""
 
 
@@ -95,11 +95,11 @@ def pair_heat_map(result: Result, names: Sequence[str]) -> Chart:
         i, j = sorted((place[item.columns[0]], place[item.columns[1]]))
         grid[j, i] = math.nan if item.value is None else item.value
     labels = [plain(name) for name in names]
-    figure = new_figure(x_title="column", y_title="column", height=120 + 30 * len(names))
+    figure = new_figure(x_title="column", y_title="column", height=140 + 34 * len(names))
     figure.add_heatmap(
-        z=grid[1:, :-1], x=labels[:-1], y=labels[1:], zmin=0, zmax=1, colorscale=SHARES,
+        z=grid[1:, :-1], x=labels[:-1], y=labels[1:], zmin=0, zmax=1, colorscale=BADNESS,
         colorbar={"title": {"text": "total variation"}, "thickness": 14},
-        texttemplate="%{z:.2f}" if len(names) <= MOST_WRITTEN else None, hoverongaps=False,
+        texttemplate="%{z:.2f}" if len(names) <= MOST_WRITTEN else None, hoverongaps=False, textfont={"size": 12},
         hovertemplate="%{y} and %{x}: %{z:.3f}<extra></extra>",
     )  # fmt: skip
     figure.update_yaxes(autorange="reversed", showgrid=False)
@@ -150,9 +150,10 @@ def distance_chart(results: Mapping[str, Result]) -> Chart:
         figure.data[-1].y = [plain(label)]
         figure.data[-1].showlegend = False
     for name, dash in (("two halves of the original", "dot"), ("pure noise", "dash")):
-        figure.add_vline(
-            x=float(scores[name]), line={"dash": dash, "color": REFERENCE, "width": 2}, annotation_text=name,
-            annotation_position="top right" if dash == "dot" else "top left", annotation_font_size=FONT_SIZE,
+        figure.add_vline(x=float(scores[name]), line={"dash": dash, "color": REFERENCE, "width": 2})
+        figure.add_annotation(
+            x=float(scores[name]), y=1.02, yref="paper", yanchor="bottom", text=name, showarrow=False,
+            xanchor="left" if dash == "dot" else "right", font={"size": FONT_SIZE},
         )  # fmt: skip
     figure.update_xaxes(
         range=[0, 1.05 * max([*(r.headline.high or 0.0 for r in known.values()), float(scores["pure noise"])])]

@@ -16,10 +16,14 @@ REFERENCE = "#8A8F98"
 GOOD, WARNING = "#009E73", "#E69F00"
 COLORWAY = [ORIGINAL, SYNTHETIC, "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
 SYNTHETIC_PATTERN = "/"
-SHARES = "Cividis_r"
-"""Of heat maps from nothing to much."""
-DIFFERENCES = "RdBu"
-"""Of heat maps to both sides of zero."""
+NEUTRAL = "rgba(128,128,128,0.06)"
+"""Nothing at all, on light and dark grounds."""
+BADNESS = [[0.0, NEUTRAL], [0.5, "#B284BE"], [1.0, "#5B2A86"]]
+"""Of heat maps from good to bad."""
+SHARES = {"original": [[0.0, NEUTRAL], [1.0, ORIGINAL]], "synthetic": [[0.0, NEUTRAL], [1.0, SYNTHETIC]]}
+"""Of heat maps of rows, each in its table's colour."""
+DIFFERENCES = [[0.0, ORIGINAL], [0.5, NEUTRAL], [1.0, SYNTHETIC]]
+"""Of heat maps to both sides of zero: more in the original, more in the synthetic table."""
 FONT_SIZE = 13
 MAX_LABEL = 28
 

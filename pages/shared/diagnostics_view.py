@@ -131,7 +131,8 @@ def _numbers(result: Result) -> str:
     where = f" for {item.name}" if item.name != result.title else ""
     interval = f"95% interval {measured(item.low)} to {measured(item.high)}"
     fresh = f"a fresh sample: about {measured(item.reference)}, up to {measured(item.reference_high)}"
-    return f"{result.scale.name} {measured(item.value)}{where} ({interval}; {fresh})"
+    name = result.scale.name[0].upper() + result.scale.name[1:] if result.scale.name.islower() else result.scale.name
+    return f"{name} {measured(item.value)}{where} ({interval}; {fresh})"
 
 
 def picture(chart: Chart, *, key: str, as_table: bool) -> None:
