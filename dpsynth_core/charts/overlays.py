@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,18 @@ from plotly.subplots import make_subplots
 
 from dpsynth_core.charts.cells import cell_names, drawable
 from dpsynth_core.charts.columns import axis_title
-from dpsynth_core.charts.theme import DIFFERENCES, FONT_SIZE, ORIGINAL, SHARES, SYNTHETIC, Chart, new_figure, plain
+from dpsynth_core.charts.theme import (
+    CORRELATIONS,
+    DIFFERENCES,
+    FONT_SIZE,
+    ORIGINAL,
+    SHARES,
+    SYNTHETIC,
+    Chart,
+    new_figure,
+    plain,
+)
+from dpsynth_core.column import Column
 from dpsynth_core.diagnostics.base import Result
 from dpsynth_core.encoding import FloatArray, codec_for
 from dpsynth_core.private import PrivateTable
@@ -51,7 +61,7 @@ def pair_chart(original: PrivateTable, synthetic: pd.DataFrame, first: str, seco
     schema = original.schema.select([first, second])
     tables = (original.select([first, second]), PrivateTable(synthetic, schema))
     shares = [_joint_shares(table, columns) for table in tables]
-    labels = [[plain(name) for name in cell_names(column)] for column in columns]
+    labels = [_ticks(column) for column in columns]
     top = float(max(share.max() for share in shares))
     gap = shares[1] - shares[0]
     figure = _triptych(
@@ -67,7 +77,13 @@ def pair_chart(original: PrivateTable, synthetic: pd.DataFrame, first: str, seco
     return Chart(figure=figure, table=frame, alt=alt)
 
 
-def _joint_shares(table: PrivateTable, columns: Sequence[Any]) -> FloatArray:
+def _ticks(column: Column) -> list[str]:
+    """Short names of cells: where a range begins, or the label."""
+    names = cell_names(column)
+    return [plain(name.split(" to ")[0] if column.is_numeric else name) for name in names]
+
+
+def _joint_shares(table: PrivateTable, columns: Sequence[Column]) -> FloatArray:
     codes = [codec_for(column).codes(table.positions(column.name)) for column in columns]
     shape = (columns[0].size, columns[1].size)
     counts = np.bincount(codes[0] * shape[1] + codes[1], minlength=shape[0] * shape[1])
@@ -87,18 +103,18 @@ def _triptych(
         most: End of their scale.
         widest: End of the difference's scale, to both sides.
     """
-    titles = ["original", "synthetic", "synthetic less original"]
+    titles = ["original", "synthetic", "difference"]
     figure = make_subplots(rows=1, cols=3, subplot_titles=titles, shared_yaxes=True, horizontal_spacing=0.03)
     signed = unit == "correlation"
     for place, grid in enumerate(grids, start=1):
         difference = place == 3
         high = widest if difference else most
-        colours = DIFFERENCES if difference or signed else SHARES[titles[place - 1]]
-        # Each bar lies under its own map, so that none needs room at the side.
+        colours = CORRELATIONS if signed else DIFFERENCES if difference else SHARES[titles[place - 1]]
+        # Each bar lies above its own map, so that none needs room at the side.
         left, right = (place - 1) * 0.343, (place - 1) * 0.343 + 0.313
         bar = {
-            "orientation": "h", "thickness": 10, "len": 0.25, "x": (left + right) / 2, "y": 1.12, "yanchor": "bottom",
-            "title": {"text": "more in the synthetic table →" if difference else unit, "side": "top"},
+            "orientation": "h", "thickness": 10, "nticks": 3, "len": 0.25, "x": (left + right) / 2,
+            "y": 1.12, "yanchor": "bottom", "title": {"text": "synth. − orig." if difference else unit, "side": "top"},
         }  # fmt: skip
         figure.add_heatmap(
             z=grid, x=list(x), y=list(y), zmin=-high if difference or signed else 0, zmax=high, row=1, col=place,

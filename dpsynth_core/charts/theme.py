@@ -22,6 +22,8 @@ BADNESS = [[0.0, NEUTRAL], [0.5, "#B284BE"], [1.0, "#5B2A86"]]
 """Of heat maps from good to bad."""
 SHARES = {"original": [[0.0, NEUTRAL], [1.0, ORIGINAL]], "synthetic": [[0.0, NEUTRAL], [1.0, SYNTHETIC]]}
 """Of heat maps of rows, each in its table's colour."""
+CORRELATIONS = [[0.0, "#CC79A7"], [0.5, NEUTRAL], [1.0, "#009E73"]]
+"""Of heat maps from -1 to 1."""
 DIFFERENCES = [[0.0, ORIGINAL], [0.5, NEUTRAL], [1.0, SYNTHETIC]]
 """Of heat maps to both sides of zero: more in the original, more in the synthetic table."""
 FONT_SIZE = 13

@@ -1,0 +1,184 @@
+"""The Diagnostics page as a visitor finds it, without a browser."""
+
+from __future__ import annotations
+
+import io
+import json
+from functools import lru_cache
+
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dpsynth_core.charts.scores import dot_chart
+from dpsynth_core.diagnostics import DIAGNOSTICS
+from dpsynth_core.diagnostics.base import INTERNAL
+from dpsynth_core.evaluation import Evaluation, evaluate
+from dpsynth_core.export import marked_csv, marked_html
+from dpsynth_core.intake.examples import EXAMPLES
+from dpsynth_core.mechanisms import MECHANISMS
+from dpsynth_core.orders import Order, Outcome
+from dpsynth_core.private import PrivateTable
+from dpsynth_core.release import synthesize
+from pages.shared.actions import load_example, load_upload
+from pages.shared.reviews import examine, next_missing
+from pages.shared.session import Session
+from tests.app.test_data_page import HOSTILE, assert_only_in_plain_text, session_of, texts
+from tests.app.test_mechanism_page import page
+from tests.test_jobs import finish
+
+
+def made(private: PrivateTable, epsilon: float) -> tuple[Outcome, Evaluation]:
+    """A release and what it was found to be worth."""
+    mechanism = MECHANISMS["kd_tree"].suggest(private.schema, private.n, epsilon)
+    release = synthesize(private, mechanism, epsilon=epsilon, seed=1)
+    table = release.sample()
+    outcome = Outcome(
+        order=Order(mechanism=mechanism, epsilon=str(epsilon), seed=1), schema=private.schema, tables=(table,),
+        guarantee=release.guarantee, charges=release.charges, leaves=None, seconds=0.1,
+    )  # fmt: skip
+    return outcome, evaluate(private, table)
+
+
+@lru_cache
+def made_of_example(epsilon: float) -> tuple[Outcome, Evaluation]:
+    """The same for the example, once for all tests: neither can be changed."""
+    example = EXAMPLES["two_groups_signal"]
+    return made(PrivateTable(example.load(), example.schema), epsilon)
+
+
+def keep(session: Session, outcome: Outcome, evaluation: Evaluation) -> None:
+    session.found[len(session.outcomes), outcome.schema.names] = evaluation
+    session.outcomes.append(outcome)
+
+
+def ready(mode: str = "teaching", *epsilons: float) -> Session:
+    session = Session(mode=mode)  # type: ignore[arg-type]
+    load_example(session, "two_groups_signal")
+    for epsilon in epsilons or (1.0,):
+        keep(session, *made_of_example(epsilon))
+    return session
+
+
+def diagnostics(session: Session) -> AppTest:
+    return page("pages/4_Diagnostics.py", session)
+
+
+def test_without_a_release_the_page_says_what_is_missing() -> None:
+    app = diagnostics(Session())
+    assert "needs a synthetic table" in app.info[0].value
+    assert any("Choose an example" in element.value for element in app.markdown)
+    session = Session()
+    load_example(session, "two_groups_signal")
+    assert any("Synthesize page" in element.value for element in diagnostics(session).markdown)
+
+
+def test_every_registered_diagnostic_has_a_panel_with_question_number_and_method() -> None:
+    app = diagnostics(ready())
+    headers = [element.value for element in app.header]
+    assert headers == [kind.title for kind in DIAGNOSTICS.values()]
+    told = " ".join(element.value for element in app.markdown)
+    for kind in DIAGNOSTICS.values():
+        assert kind.question in told
+        assert kind.method in told
+    assert "95% interval" in texts(app)
+
+
+def test_every_picture_has_words_and_a_table() -> None:
+    session = ready()
+    app = diagnostics(session)
+    charts = [element for element in app.main if element.type == "plotly_chart"]
+    assert charts
+    assert all(json.loads(chart.proto.spec) for chart in charts)
+    for key in DIAGNOSTICS:
+        app.toggle(key=f"table_{key}").set_value(True)
+    app.run()
+    assert not app.exception
+    assert not [element for element in app.main if element.type == "plotly_chart"]
+    assert len(app.dataframe) >= len(DIAGNOSTICS)
+
+
+def test_up_to_four_releases_are_compared_and_remembered() -> None:
+    session = ready("teaching", 0.01, 100.0)
+    app = diagnostics(session)
+    assert app.multiselect(key="compared").value == [1]
+    app.multiselect(key="compared").set_value([1, 0]).run()
+    assert not app.exception
+    assert session_of(app).compared == [1, 0]
+    assert "1: KD tree, ε 0.01" in texts(app)
+    assert "2: KD tree, ε 100" in texts(app)
+    app.switch_page("pages/3_Synthesize.py").run()
+    app.switch_page("pages/4_Diagnostics.py").run()
+    assert app.multiselect(key="compared").value == [1, 0]
+
+
+def test_in_release_mode_nothing_is_compared_unasked_and_all_is_marked() -> None:
+    session = ready("release")
+    session.found.clear()
+    app = diagnostics(session)
+    assert "For internal review, not for release" in app.warning[0].value
+    assert app.button(key="examine").label.startswith("Compare 1: KD tree")
+    assert not app.header
+    assert session_of(app).examination is None
+
+
+def test_an_examination_runs_in_a_worker_and_is_kept() -> None:
+    session = ready()
+    session.found.clear()
+    names = session.outcomes[0].schema.names
+    subject = next_missing(session, [0], names)
+    assert subject == (0, names)
+    examine(session, subject)
+    assert session.examination is not None
+    finish(session.examination)
+    app = diagnostics(session)
+    assert set(session_of(app).found[0, names]) == set(DIAGNOSTICS)
+    assert next_missing(session_of(app), [0], names) is None
+
+
+def test_another_table_forgets_what_was_found() -> None:
+    session = ready()
+    load_example(session, "breast_cancer")
+    assert not session.found
+    assert not session.outcomes
+
+
+def test_names_from_a_file_are_never_read_as_markup() -> None:
+    session = Session()
+    header = ",".join(f'"{name}"' for name in HOSTILE[:3])
+    rows = "\n".join(f"{i % 7},{i % 3},{HOSTILE[i % 4]}" for i in range(60))
+    load_upload(session, "x.csv", f"{header}\n{rows}".encode())
+    private = session.private()
+    assert private is not None
+    keep(session, *made(private, 1.0))
+    app = diagnostics(session)
+    assert not app.exception
+    for hostile in HOSTILE[:3]:
+        assert_only_in_plain_text(app, hostile)
+
+
+def test_downloads_carry_the_mark() -> None:
+    session = ready()
+    found = session.found[0, session.outcomes[0].schema.names]
+    chart = dot_chart({"release": found["marginals"]})
+    text = marked_csv(chart.table, INTERNAL)
+    assert text.startswith(b"# For internal review")
+    back = pd.read_csv(io.BytesIO(text), comment="#")
+    assert list(back.columns) == list(chart.table.columns)
+    html = marked_html(chart, INTERNAL)
+    assert b"For internal review" in html
+    assert b"<script src=" not in html
+
+
+@pytest.mark.parametrize("column", ["value", "group"])
+def test_columns_can_be_chosen(column: str) -> None:
+    session = ready()
+    names = session.outcomes[0].schema.names
+    chosen = tuple(name for name in names if name == column) or names[:1]
+    private = session.private()
+    assert private is not None
+    session.found[0, chosen] = evaluate(private, session.outcomes[0].tables[0], columns=chosen)
+    session.examined = chosen
+    app = diagnostics(session)
+    assert not app.exception
+    assert f"Columns: 1 of {len(names)}" in [expander.label for expander in app.expander]
