@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -61,6 +62,6 @@ class Stepping(Mechanism):
         noise.laplace([table.n], sensitivity=2, epsilon=noise.budget.epsilon, label="counts of all cells")
         for step in range(1, self.steps + 1):
             point = Point(series="distance", x=float(step), y=1 / step, along="step", releasable=self.releasable)
-            progress(f"Step {step} of {self.steps}", step / self.steps * 0.9, point)
+            progress(f"Step {step} of {self.steps} in process {os.getpid()}", step / self.steps * 0.9, point)
             time.sleep(self.pause)
         return Rows(schema=table.schema)

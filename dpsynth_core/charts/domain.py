@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -49,9 +51,7 @@ def pair_size_chart(schema: Schema, rows: int) -> Chart:
         yanchor="bottom",
     )  # fmt: skip
     ends = [float(np.log10(max(int(size), 1))) for size in (*shown["cells"], rows)]
-    figure.update_xaxes(
-        type="log", range=[min(ends) - 0.3, max(ends) + 0.3], dtick=1 if max(ends) - min(ends) > 1 else "D2"
-    )
+    figure.update_xaxes(type="log", range=[min(ends) - 0.3, max(ends) + 0.3], **_log_ticks(min(ends), max(ends)))
     figure.update_yaxes(categoryorder="array", categoryarray=[plain(text) for text in shown["columns"]])
     return Chart(
         figure=figure,
@@ -59,6 +59,15 @@ def pair_size_chart(schema: Schema, rows: int) -> Chart:
         alt=f"Dot plot of cells per pair of columns on a log axis. {sparse} of {len(frame)} pairs have more cells "
         f"than the {rows} rows.",
     )
+
+
+def _log_ticks(low: float, high: float) -> dict[str, Any]:
+    """Powers of ten; within about one decade also twice and five times them, which Plotly itself writes too small."""
+    if high - low > 1.5:
+        return {"dtick": 1}
+    exponents = range(math.floor(low) - 1, math.ceil(high) + 1)
+    values = [lead * 10**exponent for exponent in exponents if exponent >= 0 for lead in (1, 2, 5)]
+    return {"tickvals": values, "ticktext": [f"{value:,}" for value in values]}
 
 
 def range_chart(table: PrivateTable) -> Chart | None:

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 
+from dpsynth_core.charts.columns import axis_title
 from dpsynth_core.charts.theme import COLORWAY, ORIGINAL, REFERENCE, WARNING, Chart, new_figure, plain
 from dpsynth_core.mechanisms.plan import Plan
 from dpsynth_core.partition.axis import Axis
@@ -110,7 +111,7 @@ def domain_chart(schema: Schema, cuts: Sequence[int]) -> Chart:
     frame = pd.DataFrame({"column": list(schema.names), "cells": list(cuts)})
     sides = sorted(zip(schema, cuts, strict=True), key=lambda side: not side[0].is_numeric)[:2]
     drawn = [Axis.fine(column) for column, _ in sides]
-    titles = [plain(axis.column.name) for axis in drawn]
+    titles = [axis_title(axis.column) for axis in drawn]
     figure = new_figure(x_title=titles[0], y_title=titles[1] if len(drawn) > 1 else "", height=280, showlegend=False)
     for side, (_, cells) in enumerate(sides):
         for edge in np.linspace(0, 1, min(cells, MOST_LINES) + 1):

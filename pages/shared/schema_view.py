@@ -10,6 +10,7 @@ import streamlit as st
 
 from dpsynth_core.budget import Budget
 from dpsynth_core.column import KINDS, ORIGINS
+from dpsynth_core.errors import DPSynthError
 from pages.shared.actions import (
     account_of,
     adopt_account_terms,
@@ -195,7 +196,10 @@ def ask_estimate(session: Session) -> None:
                 if session.mode == "teaching":
                     _run_estimate(session, name, budget, uuid.uuid4().hex)
                 else:
+                    session.estimate_problem = None
                     confirm_estimate(session, name, budget, uuid.uuid4().hex)
+        if session.estimate_problem is not None:
+            show_error("Nothing was declared.", session.estimate_problem)
 
 
 @st.dialog("Spend part of the budget?")
@@ -219,6 +223,10 @@ def confirm_estimate(session: Session, name: str, budget: Budget, run_id: str) -
 
 
 def _run_estimate(session: Session, name: str, budget: Budget, run_id: str) -> None:
-    with in_words("Nothing was declared."):
+    session.estimate_problem = None
+    try:
         estimate(session, name, budget, run_id=run_id)
-        st.rerun()
+    except DPSynthError as problem:
+        # It may have cost something all the same, so the page begins again and shows what is left.
+        session.estimate_problem = problem
+    st.rerun()

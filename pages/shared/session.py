@@ -74,6 +74,8 @@ class Session:
     """The draft as a valid schema; None while something is wrong with it."""
     problems: list[DPSynthError] = field(default_factory=list)
     """What is wrong with the draft."""
+    estimate_problem: DPSynthError | None = None
+    """Why the last private estimate declared nothing."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Columns that the suggestion leaves out, each with the reason."""
     choices: Choices = field(default_factory=Choices)
@@ -124,7 +126,7 @@ class Session:
     def forget_data(self) -> None:
         """Drop the table and everything that came from it."""
         self.data = self.draft = self.editor_base = self.schema = self._private = None
-        self.problems, self.left_out = [], {}
+        self.problems, self.left_out, self.estimate_problem = [], {}, None
         self.rows_per_person = 1
         self.draft_version += 1
         self.outcomes, self.preview = [], None

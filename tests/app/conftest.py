@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +67,46 @@ def app_pid(app_server: tuple[str, int]) -> int:
 @pytest.fixture(scope="session")
 def app_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
     """The running app, one per worker, with a ledger of its own."""
-    home = tmp_path_factory.mktemp("app")
+    command = ["streamlit", "run", "app.py", "--server.headless", "true", "--server.port"]
+    with _serving(command, tmp_path_factory.mktemp("app")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def stepping_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
+    """The same with a mechanism that can be made to take as long as a test needs."""
+    with _serving(["tests.app.serve"], tmp_path_factory.mktemp("stepping")) as server:
+        yield server
+
+
+@pytest.fixture
+def visitors(
+    new_context: Callable[[], BrowserContext], stepping_server: tuple[str, int]
+) -> Iterator[Callable[[], Page]]:
+    """Each call is another visitor, with a browser of its own, to the app with the mechanism for tests."""
+    expect.set_options(timeout=PATIENCE * 1000)
+    pages: list[Page] = []
+
+    def open_home() -> Page:
+        page = new_context().new_page()
+        page.set_default_timeout(PATIENCE * 1000)
+        page.goto(stepping_server[0])
+        expect(page.get_by_role("heading", name="DPSynth", level=1)).to_be_visible()
+        pages.append(page)
+        return page
+
+    yield open_home
+    for page in pages:
+        expect(page.get_by_text("Traceback")).to_have_count(0)
+
+
+@contextmanager
+def _serving(module: list[str], home: Path) -> Iterator[tuple[str, int]]:
     port = _free_port()
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("DPSYNTH_")}
     with (home / "server.log").open("wb") as log:
         server = subprocess.Popen(
-            [*command, "--server.headless", "true"],
+            [sys.executable, "-m", *module, str(port)],
             cwd=ROOT,
             env={**inherited, "DPSYNTH_HOME": str(home)},
             stdout=log,

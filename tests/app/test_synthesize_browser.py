@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from playwright.sync_api import Page, expect
 
 from dpsynth_core.encoding import touched
 from dpsynth_core.intake.examples import EXAMPLES
-from tests.app.test_browser import csv_of, go, press, quiet, release_with
+from tests.app.conftest import PATIENCE
+from tests.app.test_browser import csv_of, go, press, quiet, release_with, spent, use
+from tests.test_jobs import alive, wait
 
 pytestmark = pytest.mark.browser
 
@@ -64,7 +67,7 @@ def workers_of(server: int) -> list[int]:
 
 
 def busiest(pids: list[int]) -> int:
-    """The process that has used most processor time."""
+    """The process that is using the processor."""
 
     def used(pid: int) -> int:
         try:
@@ -73,7 +76,39 @@ def busiest(pids: list[int]) -> int:
             return -1
         return int(numbers[11]) + int(numbers[12])
 
-    return max(pids, key=used)
+    before = {pid: used(pid) for pid in pids}
+    time.sleep(0.5)  # not a wait for anything: over some time, who works is told from who has worked
+    return max(pids, key=lambda pid: used(pid) - before[pid])
+
+
+def step(page: Page, steps: int = 100_000) -> Page:
+    """Begin a run of the mechanism for tests, from whatever table there is."""
+    press(page, "Next: choose a mechanism")
+    press(page, "Choose Stepping stones")
+    count = quiet(page).get_by_role("spinbutton", name="Steps")
+    count.fill(str(steps))
+    count.press("Enter")
+    expect(page.get_by_text("Suggested: 20")).to_be_visible()
+    press(page, "Next: synthesize")
+    expect(page.get_by_role("heading", name="What will be made")).to_be_visible()
+    press(page, "Synthesize")
+    return page
+
+
+def step_for_release(page: Page, start: int, steps: int = 100_000) -> Page:
+    """The same on a private table with an account of epsilon 1, all of which is spent."""
+    release_with(page, csv_of("age", "weight", start=start))
+    press(page, "Open the account")
+    expect(page.get_by_text("This data set has an account")).to_be_visible()
+    step(page, steps)
+    page.get_by_role("dialog").get_by_role("button", name="Spend it and run").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    return page
+
+
+def cancel(page: Page) -> None:
+    use(page.get_by_role("button", name="Cancel", exact=True))
+    expect(page.get_by_text("The run was cancelled.")).to_be_visible()
 
 
 def test_an_example_becomes_a_synthetic_table_that_matches_the_schema(visit: Visit, tmp_path: Path) -> None:
@@ -94,11 +129,20 @@ def test_an_example_becomes_a_synthetic_table_that_matches_the_schema(visit: Vis
         assert all(moved.total == 0 for moved in touched(table, example.schema).values())
 
 
-def test_cancel_ends_a_run_and_says_what_was_charged(visit: Visit) -> None:
+def test_cancel_ends_a_run_and_its_process_and_says_what_was_charged(
+    visit: Visit, app_pid: int, record_property: Callable[[str, object], None]
+) -> None:
     page = slow_run(visit())
+    worker = busiest(workers_of(app_pid))
+    began = time.monotonic()
     page.get_by_role("button", name="Cancel", exact=True).click()
     expect(page.get_by_text("The run was cancelled.")).to_be_visible()
+    told = time.monotonic() - began
+    wait(lambda: not alive(worker), seconds=PATIENCE)
+    ended = time.monotonic() - began
     expect(page.get_by_text("Nothing is charged in teaching mode.")).to_be_visible()
+    record_property("seconds", (told, ended))
+    print(f"Cancel: told after {told:.2f} s, the process was gone after {ended:.2f} s")
 
 
 def test_a_reload_in_the_middle_of_a_run_finds_it_again_and_a_copied_address_does_not(visit: Visit) -> None:
@@ -119,6 +163,65 @@ def test_a_killed_worker_leaves_the_page_alive(visit: Visit, app_pid: int) -> No
     expect(page.get_by_text("The run failed.")).to_be_visible()
     expect(page.get_by_text("ended unexpectedly")).to_be_visible()
     expect(page.get_by_role("button", name="Synthesize", exact=True)).to_be_enabled()
+
+
+def test_a_killed_worker_that_had_drawn_noise_leaves_the_charge_in_the_ledger(
+    visitors: Visit,
+) -> None:
+    page = visitors()
+    step_for_release(page, start=61)
+    stage = page.get_by_text(re.compile(r"Step \d+ of"))
+    expect(stage).to_be_visible()
+    worker = re.search(r"in process (\d+)", stage.inner_text())
+    assert worker is not None
+    os.kill(int(worker[1]), signal.SIGKILL)
+    expect(page.get_by_text("The run failed.")).to_be_visible()
+    expect(page.get_by_text("ended unexpectedly")).to_be_visible()
+    expect(page.get_by_text("Noise had been drawn, so the budget was charged: ε 1, δ 0.")).to_be_visible()
+    spent(page, "1 of 1")
+    page.reload()
+    spent(page, "1 of 1")
+    expect(page.get_by_text("The run failed.")).to_be_visible()
+
+
+def test_a_cancelled_release_says_what_was_spent(visitors: Visit) -> None:
+    page = step_for_release(visitors(), start=62)
+    expect(page.get_by_text(re.compile(r"Step \d+ of 100000 in process \d+ · \d+%"))).to_be_visible()
+    cancel(page)
+    expect(page.get_by_text("Noise had been drawn, so the budget was charged: ε 1, δ 0.")).to_be_visible()
+    spent(page, "1 of 1")
+
+
+def test_those_who_come_third_wait_know_their_place_and_can_leave(visitors: Visit) -> None:
+    first, second, third, fourth = (visitors() for _ in range(4))
+    for page in (first, second):
+        press(page, "Try an example")
+        expect(step(page).get_by_text(re.compile(r"Step \d+ of"))).to_be_visible()
+    step_for_release(third, start=63)
+    expect(third.get_by_text("2 runs are ahead of yours.")).to_be_visible()
+    spent(third, "1 of 1")
+    press(fourth, "Try an example")
+    expect(step(fourth).get_by_text("3 runs are ahead of yours.")).to_be_visible()
+    cancel(third)
+    expect(third.get_by_text("No noise had been drawn, so nothing was charged.")).to_be_visible()
+    spent(third, "0 of 1")
+    expect(fourth.get_by_text("2 runs are ahead of yours.")).to_be_visible()
+    cancel(first)
+    expect(fourth.get_by_text(re.compile(r"Step \d+ of"))).to_be_visible()
+    for page in (second, fourth):
+        cancel(page)
+
+
+def test_what_a_mechanism_tells_is_drawn_while_it_runs_and_kept(visitors: Visit) -> None:
+    page = visitors()
+    press(page, "Try an example")
+    step(page, steps=150)
+    line = page.get_by_role("figure", name=re.compile("Line of distance by step"))
+    expect(line.locator(".ytitle")).to_have_text("distance")
+    expect(page.get_by_text(re.compile(r"Step \d+ of 150"))).to_be_visible()
+    expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible()
+    use(quiet(page).locator("summary").filter(has_text="How it went"))
+    expect(page.get_by_role("figure", name=re.compile("Line of distance by step. At 150 it is"))).to_be_visible()
 
 
 def test_a_release_states_its_price_charges_once_and_stops_at_the_budget(visit: Visit) -> None:

@@ -1,0 +1,259 @@
+"""The fifteen requirements of the app, each with the test that shows it in a real browser.
+
+ 1  No request leaves the machine, no traceback: ``test_with_the_network_blocked_every_page_loads``, and every walk
+    that uses ``visit``.
+ 2  Times: measured, not asserted, by ``python -m benchmarks.pages``.
+ 3  From an example to Diagnostics in four clicks: with the Diagnostics page.
+ 4  axe-core, light and dark: ``test_every_page_is_accessible_and_every_chart_readable``.
+ 5  Charts with alternative text, axis titles, 12 px and a table twin: the same, and ``tests/test_charts.py``.
+ 6  Two colours and a pattern in both themes: the same.
+ 7  Epsilon spent and left: ``test_what_was_spent_is_shown_everywhere_and_never_falls``.
+ 8  A dialog before spending: ``test_synthesize_browser``, "a release states its price"; ``test_browser``, "every
+    estimate is announced".
+ 9  Stage, count, Cancel, what was spent: ``test_synthesize_browser``, "cancel ends a run", "a cancelled release",
+    "those who come third".
+10  A reload: ``test_a_reload_restores_table_settings_and_results``.
+11  Errors: ``test_browser``, "typing into the editor"; ``test_data_page``; ``test_mechanism_page``.
+12  A disabled Next: ``test_next_lists_what_is_missing_until_nothing_is``.
+13  Origins and their warning: ``test_a_fact_read_from_the_data_is_held_against_every_later_page``.
+14, 15  Verdicts; what leaves and what stays: with the Diagnostics and Release pages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import BrowserContext, Page, Route, expect
+
+from dpsynth_core.charts import ORIGINAL, SYNTHETIC
+from pages.shared.frame import HOME, STAGES, Stage
+from tests.app.test_browser import csv_of, go, open_estimates, press, quiet, release_with, spent, use, write
+from tests.app.test_synthesize_browser import to_synthesize
+
+pytestmark = pytest.mark.browser
+
+Visit = Callable[[], Page]
+PUBLIC, ORIGIN = 2, 13
+"""Places of two of the editor's columns."""
+ROOT = Path(__file__).parents[2]
+
+# What a screen shows of every chart on it: its spoken text, axis titles, the smallest letters, colours and patterns.
+DRAWN = """() => [...document.querySelectorAll('[data-testid=stPlotlyChart]')].map(chart => ({
+    alt: chart.getAttribute('aria-label') || '',
+    x: [...chart.querySelectorAll('.xtitle')].map(title => title.textContent).join(''),
+    y: [...chart.querySelectorAll('.ytitle')].map(title => title.textContent).join(''),
+    listed: chart.querySelectorAll('.ytick').length,
+    small: [...chart.querySelectorAll('text')].filter(text => text.textContent.trim()
+        && text.getBoundingClientRect().height && parseFloat(getComputedStyle(text).fontSize) < 12)
+        .map(text => text.textContent),
+    legend: Object.fromEntries([...chart.querySelectorAll('.legend .traces')].map(entry => {
+        const mark = entry.querySelector('.legendundefined, .legendbar, path');
+        const fill = mark ? getComputedStyle(mark).fill : '';
+        const pattern = /url\\(["']?#(.*?)["']?\\)/.exec(fill);
+        const ink = pattern ? [...document.getElementById(pattern[1]).querySelectorAll('*')].map(part =>
+            [getComputedStyle(part).stroke, getComputedStyle(part).fill]).flat().join(' ') : fill;
+        return [entry.textContent, {patterned: Boolean(pattern), ink}];
+    })),
+}))"""
+
+
+def ready(page: Page) -> Page:
+    """An example with a synthetic table, so that no page is empty."""
+    press(page, "Try an example")
+    to_synthesize(page)
+    press(page, "Synthesize")
+    expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible()
+    return quiet(page)
+
+
+def unfold(page: Page) -> None:
+    """Open everything that is folded away."""
+    for fold in quiet(page).locator("details:not([open]) > summary").all():
+        use(fold)
+    quiet(page)
+
+
+def drawn(page: Page) -> Page:
+    """The page once every chart has been drawn."""
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('[data-testid=stPlotlyChart]')].every(c => c.querySelector('.xtitle'))"
+    )
+    return page
+
+
+def rgb(colour: str) -> str:
+    return "rgb({}, {}, {})".format(*(int(colour[i : i + 2], 16) for i in (1, 3, 5)))
+
+
+def test_every_page_has_its_place_in_the_journey() -> None:
+    assert {stage.path for stage in STAGES} == {f"pages/{path.name}" for path in (ROOT / "pages").glob("*.py")}
+
+
+def test_with_the_network_blocked_every_page_loads(visit: Visit, app_url: str, context: BrowserContext) -> None:
+    refused: list[str] = []
+
+    def block(route: Route) -> None:
+        if route.request.url.startswith((app_url, "data:", "blob:")):
+            route.continue_()
+        else:
+            refused.append(route.request.url)
+            route.abort()
+
+    context.route("**/*", block)
+    page = ready(visit())
+    for stage in (HOME, *STAGES):
+        go(page, stage.title)
+        expect(page.get_by_role("heading", level=1)).to_have_text("DPSynth" if stage is HOME else stage.title)
+        quiet(page)
+    assert refused == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_is_accessible_and_every_chart_readable(visit: Visit, scheme: Any) -> None:
+    page = visit()
+    page.emulate_media(color_scheme=scheme)
+    page.reload()
+    check_accessible(page, HOME)
+    ready(page)
+    for stage in STAGES:
+        go(page, stage.title)
+        expect(page.get_by_role("heading", level=1)).to_have_text(stage.title)
+        unfold(page)
+        check_accessible(drawn(page), stage)
+        check_charts(page, stage)
+        check_twins(page, stage)
+
+
+def check_accessible(page: Page, stage: Stage) -> None:
+    found = Axe().run(quiet(page)).response["violations"]
+    severe = [f"{f['id']}: {f['nodes'][0]['html'][:200]}" for f in found if f["impact"] in ("serious", "critical")]
+    assert severe == [], stage.title
+
+
+def check_charts(page: Page, stage: Stage) -> None:
+    for chart in page.evaluate(DRAWN):
+        assert len(chart["alt"]) > 20, (stage.title, chart)
+        assert chart["x"], (stage.title, chart)
+        assert chart["y"] or chart["listed"] or "shared out" in chart["alt"], (stage.title, chart)
+        assert chart["small"] == [], (stage.title, chart)
+        legend = chart["legend"]
+        if {"original", "synthetic"} <= set(legend):
+            assert (legend["original"]["patterned"], legend["synthetic"]["patterned"]) == (False, True)
+            assert rgb(ORIGINAL) in legend["original"]["ink"]
+            assert rgb(SYNTHETIC) in legend["synthetic"]["ink"]
+
+
+def check_twins(page: Page, stage: Stage) -> None:
+    """Every chart can be read as a table instead."""
+    charts = page.get_by_test_id("stPlotlyChart")
+    if not charts.count():
+        return
+    tables = page.get_by_test_id("stDataFrame").count()
+    shown = charts.count()
+    for twin in page.get_by_role("switch", name=re.compile("^Show as table")).all():
+        use(twin, "Space")
+        quiet(page)
+    expect(charts, stage.title).to_have_count(0)
+    expect(page.get_by_test_id("stDataFrame"), stage.title).to_have_count(tables + shown)
+
+
+def test_what_was_spent_is_shown_everywhere_and_never_falls(visit: Visit) -> None:
+    page = release_with(visit(), csv_of("age", "weight", start=70))
+    press(page, "Open the account")
+    spent(page, "0 of 1")
+    open_estimates(page)
+    press(page, "Estimate")
+    # So little finds nothing in sixty rows, and is spent all the same.
+    use(page.get_by_role("dialog").get_by_role("button", name="Spend it"))
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    spent(page, "0.1 of 1")
+    for stage in (HOME, *STAGES):
+        go(page, stage.title)
+        spent(quiet(page), "0.1 of 1")
+        expect(page.get_by_test_id("stSidebar").get_by_text("ε left: 0.9 · δ left: 1e-06 of 1e-06")).to_be_visible()
+    go(page, "Mechanism")
+    press(page, "Choose Thresholded grid")
+    spent(quiet(page), "0.1 of 1")
+    page.reload()
+    spent(page, "0.1 of 1")
+
+
+def test_a_reload_restores_table_settings_and_results(visit: Visit) -> None:
+    page = visit()
+    press(page, "Try an example")
+    press(page, "Next: choose a mechanism")
+    press(page, "Choose Thresholded grid")
+    slider = quiet(page).get_by_role("slider")
+    slider.press("ArrowRight")
+    expect(page.get_by_text("81.8%")).to_be_visible()
+    press(page, "Next: synthesize")
+    press(page, "Synthesize")
+    expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible()
+    expect(page.get_by_text("Thresholded grid makes one synthetic table")).to_be_visible()
+    expect(page.get_by_text("Privacy loss: ε = 1.5.")).to_be_visible()
+    go(page, "Mechanism")
+    expect(page.get_by_role("button", name="Thresholded grid is chosen")).to_be_visible()
+    expect(page.get_by_text("81.8%")).to_be_visible()
+    go(page, "Data")
+    expect(page.get_by_text("569 rows, 11 columns")).to_be_visible()
+
+
+def test_next_lists_what_is_missing_until_nothing_is(visit: Visit) -> None:
+    page = press(visit(), "Use my own table")
+    onward = page.get_by_role("button", name="Next: choose a mechanism")
+    expect(onward).to_be_disabled()
+    expect(page.get_by_text("Choose an example or upload a file.")).to_be_visible()
+    use(page.get_by_role("radio", name="Release: private data"), "Space")
+    expect(page.get_by_text("Release mode", exact=True)).to_be_visible()
+    page.get_by_test_id("stFileUploaderDropzoneInput").first.set_input_files(
+        {"name": "mine.csv", "mimeType": "text/csv", "buffer": csv_of("age", "weight", start=71)}
+    )
+    press(page, "Use this file")
+    expect(onward).to_be_enabled()
+    write(page, row=0, column=4, text="lots")
+    expect(onward).to_be_disabled()
+    expect(page.get_by_text("Correct the public facts listed in red.")).to_be_visible()
+    expect(page.get_by_text("Choose an example or upload a file.")).to_have_count(0)
+    write(page, row=0, column=4, text="0")
+    expect(onward).to_be_enabled()
+    use(onward)
+    press(page, "Next: synthesize")
+    run = page.get_by_role("button", name="Synthesize", exact=True)
+    expect(run).to_be_disabled()
+    expect(page.get_by_text("Open the data set's account on the Data page.")).to_be_visible()
+    go(page, "Data")
+    press(page, "Open the account")
+    spent(page, "0 of 1")
+    go(page, "Synthesize")
+    expect(run).to_be_enabled()
+
+
+def test_a_fact_read_from_the_data_is_held_against_every_later_page(visit: Visit) -> None:
+    page = visit()
+    page.set_viewport_size({"width": 2600, "height": 900})  # wide enough for every column of the editor
+    press(page, "Try an example")
+    editor = quiet(page).get_by_test_id("stDataFrame").last
+    origin = editor.get_by_test_id(f"glide-cell-{ORIGIN}-0")
+    expect(origin).to_have_text("codebook")
+    editor.get_by_test_id("glide-cell-0-0").focus()
+    for place in range(PUBLIC):
+        expect(editor.get_by_test_id(f"glide-cell-{place}-0")).to_have_attribute("aria-selected", "true")
+        page.keyboard.press("ArrowRight")
+    expect(editor.get_by_test_id(f"glide-cell-{PUBLIC}-0")).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Space")
+    expect(page.get_by_text("Guarantee: void")).to_have_count(2)
+    expect(origin).to_have_text("read from the data")
+    expect(editor.get_by_test_id(f"glide-cell-{ORIGIN}-1")).to_have_text("codebook")
+    to_synthesize(page)
+    expect(page.get_by_text("Guarantee: void")).to_be_visible()
+    press(page, "Synthesize")
+    expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible()
+    expect(page.get_by_text("Guarantee: void")).to_have_count(2)
+    expect(page.get_by_text("Column 'diagnosis': its bounds or categories were read from the data")).to_be_visible()
