@@ -114,11 +114,16 @@ class _QuietContext(SpawnContext):
     Process = _QuietProcess
 
 
+def quiet_context() -> SpawnContext:
+    """How to start processes that do not run the caller's main script again."""
+    return _QuietContext()
+
+
 class JobRunner:
     """A few worker processes, shared by everybody; each job is known only to who submitted it."""
 
     def __init__(self, at_once: int = AT_ONCE) -> None:
-        context = _QuietContext()
+        context = quiet_context()
         self._manager = SyncManager(ctx=context)
         self._manager.start()
         self._messages = self._manager.Queue()

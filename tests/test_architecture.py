@@ -23,7 +23,9 @@ LAYERS = [
     ("private",),
     ("intake", "partition"),
     ("mechanisms",),
-    ("release", "jobs", "diagnostics"),
+    ("release", "jobs"),
+    ("inference",),
+    ("diagnostics",),
     ("orders", "reproduce", "export"),
     ("charts",),
 ]
