@@ -133,12 +133,17 @@ class _QuietContext(SpawnContext):
     Process = _QuietProcess
 
 
+def quiet_context() -> SpawnContext:
+    """How to start processes that do not run the caller's main script again."""
+    return _QuietContext()
+
+
 class JobRunner:
     """A few worker processes, shared by everybody; each job is known only to who submitted it."""
 
     def __init__(self, at_once: int = AT_ONCE) -> None:
         self._at_once = at_once
-        self._context = _QuietContext()
+        self._context = quiet_context()
         # Held while the queue changes; whoever holds it may end a job, which changes the queue again.
         self._lock = threading.RLock()
         self._waiting: deque[_Ticket] = deque()

@@ -25,6 +25,7 @@ LAYERS = [
     ("trees",),
     ("mechanisms",),
     ("release", "jobs"),
+    ("inference",),
     ("diagnostics",),
     ("orders", "evaluation", "reproduce"),
     ("charts",),

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from dpsynth_core.reproduce.balog import balog
 from dpsynth_core.reproduce.base import Experiment
+from dpsynth_core.reproduce.discoveries import discoveries
 
-REPRODUCE: dict[str, Experiment] = {"balog": balog}
+REPRODUCE: dict[str, Experiment] = {"balog": balog, "discoveries": discoveries}
+REPETITIONS: dict[str, int] = {"discoveries": 1000}
+"""Where an experiment needs another number of repetitions than most: shares need many."""
 
-__all__ = ["REPRODUCE"]
+__all__ = ["REPETITIONS", "REPRODUCE"]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.reproduce import REPRODUCE
+from dpsynth_core.reproduce import REPETITIONS, REPRODUCE
 from dpsynth_core.reproduce.base import Experiment, Setup
 
 DEFAULT = Setup()
@@ -26,8 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.name not in REPRODUCE:
         wrong = "Which experiment?" if chosen.name is None else f"There is no experiment {chosen.name!r}."
         parser.error(f"{wrong} Choose from: {', '.join(sorted(REPRODUCE))}.")
+    reps = REPETITIONS.get(chosen.name, DEFAULT.reps) if chosen.reps is None else chosen.reps
     try:
-        setup = Setup(reps=chosen.reps, secure=chosen.secure, data=chosen.data, shrink=chosen.shrink, say=_say)
+        setup = Setup(reps=reps, secure=chosen.secure, data=chosen.data, shrink=chosen.shrink, say=_say)
     except DPSynthError as error:
         parser.error(str(error))
     _print(REPRODUCE[chosen.name], setup, as_json=chosen.json)
@@ -50,7 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m dpsynth_core.reproduce", description="The papers' results again.")
     parser.add_argument("name", nargs="?", help=f"experiment: {', '.join(sorted(REPRODUCE))}")
     parser.add_argument("--list", action="store_true", help="name the experiments and stop")
-    parser.add_argument("--reps", type=int, default=DEFAULT.reps, help="repetitions of every random run (%(default)s)")
+    usual = ", ".join([f"{DEFAULT.reps}", *(f"{name}: {reps}" for name, reps in REPETITIONS.items())])
+    parser.add_argument("--reps", type=int, default=None, help=f"repetitions of every random run ({usual})")
     parser.add_argument("--json", action="store_true", help="print JSON instead of aligned text")
     parser.add_argument("--secure", action="store_true", help="release noise instead of seeded simulation noise")
     parser.add_argument("--data", type=Path, default=DEFAULT.data, help="folder of published data sets")

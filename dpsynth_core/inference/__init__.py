@@ -1,0 +1,32 @@
+"""What a p-value is worth: the Mann-Whitney family (ordinary, private, calibrated) and how often each is wrong."""
+
+from __future__ import annotations
+
+from dpsynth_core.inference.calibrated import CalibratedMannWhitney, calibrated_mann_whitney
+from dpsynth_core.inference.comparison import Comparison
+from dpsynth_core.inference.dp_mann_whitney import DPMannWhitney, dp_mann_whitney
+from dpsynth_core.inference.experiments import ErrorRates, error_rates
+from dpsynth_core.inference.mann_whitney import (
+    CountTests,
+    GroupsError,
+    MannWhitney,
+    mann_whitney,
+    mann_whitney_counts,
+)
+from dpsynth_core.inference.proportions import Proportion
+
+__all__ = [
+    "CalibratedMannWhitney",
+    "Comparison",
+    "CountTests",
+    "DPMannWhitney",
+    "ErrorRates",
+    "GroupsError",
+    "MannWhitney",
+    "Proportion",
+    "calibrated_mann_whitney",
+    "dp_mann_whitney",
+    "error_rates",
+    "mann_whitney",
+    "mann_whitney_counts",
+]

@@ -1,0 +1,274 @@
+"""How often a test on a release is wrong: Type I and Type II errors by simulation (Montoya Perez et al. 2024).
+
+For histogram mechanisms a whole experiment is array arithmetic; any other mechanism is run repetition by repetition,
+over processes. Everything is simulated, so nothing is private and everything can be repeated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.special import erfc
+
+from dpsynth_core.budget import Amount, Budget
+from dpsynth_core.encoding import FloatArray
+from dpsynth_core.errors import ParameterError
+from dpsynth_core.inference.calibrated import FEWEST, calibrate, calibrated_pvalue
+from dpsynth_core.inference.comparison import Comparison
+from dpsynth_core.inference.dp_mann_whitney import DELTA, dp_pvalues
+from dpsynth_core.inference.histograms import HISTOGRAMS, HistogramLaw, Places, law_of
+from dpsynth_core.inference.mann_whitney import GroupsError, mann_whitney_counts
+from dpsynth_core.inference.null_counts import null_statistics
+from dpsynth_core.inference.pairs_won import u_of_rows, u_within_cells
+from dpsynth_core.inference.populations import GROUP, LOWER, UPPER, VALUE, Population, populations
+from dpsynth_core.inference.proportions import Proportion
+from dpsynth_core.inference.workers import run_all
+from dpsynth_core.mechanisms.base import Mechanism, Progress, check_between, check_choice, check_whole, no_progress
+from dpsynth_core.private import PrivateTable
+from dpsynth_core.release import synthesize
+
+Test: TypeAlias = Literal["ordinary", "calibrated", "dp"]
+TESTS: tuple[Test, ...] = ("ordinary", "calibrated", "dp")
+ALPHA = 0.05
+ROWS_AT_ONCE = 4_000_000
+TABLES_AT_ONCE = 250
+RUNS_PER_TASK = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorRates:
+    """How often a test is wrong, for one mechanism, one epsilon and one pair of group sizes."""
+
+    test: Test
+    """Which test: ordinary or calibrated on the release, or the private one on the original."""
+    epsilon: float
+    """The loss granted."""
+    n1: int
+    """Rows of the first group."""
+    n2: int
+    """Rows of the second group."""
+    effect: float
+    """The difference to be found, in standard deviations."""
+    alpha: float
+    """Significance level: a valid test has a Type I error of at most this."""
+    type_one: Proportion
+    """Differences reported where there is none."""
+    type_two: Proportion
+    """Differences missed."""
+    undefined: int
+    """Repetitions, of both kinds together, whose table left nothing to test; they count as no difference reported."""
+
+    @property
+    def power(self) -> Proportion:
+        """Differences found."""
+        return self.type_two.complement
+
+
+def error_rates(
+    mechanism: Mechanism | None,
+    *,
+    epsilon: Amount,
+    n: int,
+    ratio: float = 0.5,
+    effect: float = 1.0,
+    bins: int = 100,
+    reps: int = 1000,
+    test: Test = "ordinary",
+    alpha: float = ALPHA,
+    delta: Amount | None = None,
+    shape: ArrayLike | None = None,
+    lower: float = LOWER,
+    upper: float = UPPER,
+    simulations: int = 99,
+    seed: int = 0,
+    progress: Progress = no_progress,
+    workers: int | None = None,
+) -> ErrorRates:
+    """Type I and Type II errors of a Mann-Whitney test, by simulation.
+
+    Args:
+        mechanism: What releases the table; not needed for ``test="dp"``.
+        epsilon: The loss granted to each release.
+        n: Rows of the original.
+        ratio: Share of rows in the first group.
+        effect: Difference between the groups, in standard deviations, where there is one.
+        bins: Cells of the value column, where the mechanism has no number of its own.
+        reps: Repetitions of each kind.
+        test: ``ordinary`` or ``calibrated`` on the release, or ``dp`` on the original.
+        alpha: Significance level.
+        delta: For the private test (one in a million by default) or for a mechanism that needs one.
+        shape: Shares of equal cells over the range; None: the paper's Gaussians.
+        lower: Left end of the declared range.
+        upper: Right end of the declared range.
+        simulations: Null releases for each calibrated test.
+        seed: Of the whole experiment.
+        progress: Told the share that is done; raises to cancel.
+        workers: Processes to use where the mechanism must run repetition by repetition.
+
+    Example:
+        >>> from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
+        >>> rates = error_rates(PerturbedHistogram(placement="centre"), epsilon=0.1, n=500, reps=200)
+        >>> rates.type_one.estimate > 0.3  # of 100 analysts testing a difference that does not exist
+        True
+    """
+    check_whole("n", n, 2, 10**7)
+    check_whole("reps", reps, 1, 10**6)
+    check_whole("bins", bins, 2, 65_536)
+    check_whole("simulations", simulations, FEWEST, 10**6)
+    check_between("ratio", ratio, 0, 1)
+    check_between("alpha", alpha, 0, 1)
+    check_choice("test", test, TESTS)
+    n1 = min(max(round(n * ratio), 1), n - 1)
+    both = populations(n1=n1, n2=n - n1, effect=effect, shape=shape, lower=lower, upper=upper)
+    trial = Trial(
+        mechanism=mechanism, budget=Budget.of(epsilon, (DELTA if test == "dp" else 0) if delta is None else delta),
+        bins=bins, test=test, simulations=simulations,
+    )  # fmt: skip
+    rejected, undefined = [], 0
+    for i, population in enumerate(both):
+        stream = np.random.SeedSequence([seed, i])
+        pvalues = trial.pvalues(population, reps, stream, _half(progress, i), workers)
+        rejected.append(int((pvalues <= alpha).sum()))
+        undefined += int(np.isnan(pvalues).sum())
+    return ErrorRates(
+        test=test, epsilon=float(trial.budget.epsilon), n1=n1, n2=n - n1, effect=effect, alpha=alpha,
+        type_one=Proportion(count=rejected[0], reps=reps),
+        type_two=Proportion(count=reps - rejected[1], reps=reps), undefined=undefined,
+    )  # fmt: skip
+
+
+def _half(progress: Progress, which: int) -> Progress:
+    return lambda stage, done: progress(stage, (which + done) / 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """A mechanism, a budget and a test: what is done to every simulated table."""
+
+    mechanism: Mechanism | None
+    """What releases the table."""
+    budget: Budget
+    """The loss granted."""
+    bins: int
+    """Cells of the value column."""
+    test: Test
+    """Which test."""
+    simulations: int
+    """Null releases for each calibrated test."""
+
+    def pvalues(
+        self, population: Population, reps: int, stream: np.random.SeedSequence, progress: Progress,
+        workers: int | None = None,
+    ) -> FloatArray:  # fmt: skip
+        """One for each repetition; not a number where the released table left nothing to test."""
+        if self.test == "dp":
+            return self._dp(population, reps, np.random.default_rng(stream), progress)
+        if self.mechanism is None:
+            raise ParameterError("mechanism", None, allowed="a mechanism, for a test on its releases")
+        law = self._law(population.n)
+        if law is None:
+            return self._rows(population, reps, stream, progress, workers)
+        return self._counts(law, population, reps, np.random.default_rng(stream), progress)
+
+    def _law(self, n: int) -> HistogramLaw | None:
+        if not isinstance(self.mechanism, HISTOGRAMS):
+            return None
+        return law_of(self.mechanism, (2, self.mechanism.bins or self.bins), n, Fraction(self.budget.epsilon))
+
+    def _counts(
+        self, law: HistogramLaw, population: Population, reps: int, rng: np.random.Generator, progress: Progress
+    ) -> FloatArray:
+        """Array arithmetic, a few hundred tables at a time so that progress can be told and a cancel heard."""
+        parts = []
+        step = TABLES_AT_ONCE
+        if self.test == "ordinary":
+            step = max(step, ROWS_AT_ONCE // max(law.rows, law.shape[1]))
+        for start in range(0, reps, step):
+            progress("Simulating releases", start / reps)
+            tables = min(step, reps - start)
+            released = law.run(population.counts(tables, law.shape[1], rng), rng)
+            if self.test == "ordinary":
+                parts.append(ordinary_pvalues(released, rng, centre=law.centre))
+                continue
+            places = Places(values=law.shape[1])
+            pvalues = calibrated_pvalue(*null_statistics(law, released, places, self.simulations, rng))
+            empty = ~mann_whitney_counts(released[:, 0], released[:, 1], degenerate="one").defined
+            parts.append(np.where(empty, np.nan, pvalues))
+        return np.concatenate(parts)
+
+    def _dp(self, population: Population, reps: int, rng: np.random.Generator, progress: Progress) -> FloatArray:
+        parts = []
+        step = max(1, ROWS_AT_ONCE // population.n)
+        for start in range(0, reps, step):
+            progress("Simulating private tests", start / reps)
+            values = population.rows(min(step, reps - start), rng)
+            doubled = u_of_rows(values, population.n1, lower=population.lower, upper=population.upper)
+            parts.append(np.minimum(doubled, 2 * population.n1 * population.n2 - doubled))
+        return dp_pvalues(
+            np.concatenate(parts), population.n1, population.n, epsilon=self.budget.epsilon, delta=self.budget.delta,
+            rng=rng,
+        )  # fmt: skip
+
+    def _rows(
+        self, population: Population, reps: int, stream: np.random.SeedSequence, progress: Progress,
+        workers: int | None,
+    ) -> FloatArray:  # fmt: skip
+        children = stream.spawn(reps)
+        tasks = [
+            _Repetitions(trial=self, population=population, streams=tuple(children[start : start + RUNS_PER_TASK]))
+            for start in range(0, reps, RUNS_PER_TASK)
+        ]
+        return np.concatenate(run_all(_repeat, tasks, stage="Simulating releases", progress=progress, workers=workers))
+
+
+def ordinary_pvalues(released: FloatArray, rng: np.random.Generator, *, centre: bool) -> FloatArray:
+    """The ordinary test on each released table of counts, rows at their cell's centre or anywhere in it."""
+    tests = mann_whitney_counts(released[:, 0], released[:, 1], degenerate="one")
+    if centre:
+        return np.where(tests.defined, tests.pvalue, np.nan)
+    pairs = tests.n1 * tests.n2
+    defined = pairs > 0
+    u = u_within_cells(released[:, 0], released[:, 1], rng) / 2
+    deviation = np.sqrt(np.where(defined, pairs / 12 * (tests.n1 + tests.n2 + 1), 1.0))
+    pvalue = np.clip(erfc((np.abs(u - pairs / 2) - 0.5) / deviation / np.sqrt(2.0)), 0.0, 1.0)
+    return np.where(defined, pvalue, np.nan)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Repetitions:
+    """A few repetitions, as they travel to a worker."""
+
+    trial: Trial
+    population: Population
+    streams: tuple[np.random.SeedSequence, ...]
+
+
+def _repeat(work: _Repetitions) -> FloatArray:
+    return np.array([_one(work.trial, work.population, stream) for stream in work.streams])
+
+
+def _one(trial: Trial, population: Population, stream: np.random.SeedSequence) -> float:
+    """One repetition by the mechanism itself."""
+    rng = np.random.default_rng(stream)
+    schema = population.schema(trial.bins)
+    table = pd.DataFrame({GROUP: np.arange(population.n) >= population.n1, VALUE: population.rows(1, rng)[0]})
+    assert trial.mechanism is not None  # noqa: S101  checked before anything was sent here
+    release = synthesize(
+        PrivateTable(table, schema), trial.mechanism, epsilon=trial.budget.epsilon, delta=trial.budget.delta,
+        seed=int(rng.integers(2**62)),
+    )  # fmt: skip
+    synthetic, comparison = release.sample(), Comparison.of(schema, value=VALUE, group=GROUP)
+    try:
+        if trial.test == "ordinary":
+            return comparison.test(synthetic).pvalue
+        (found,) = calibrate(
+            release, [comparison], synthetic, simulations=trial.simulations, seed=int(rng.integers(2**62)), workers=1
+        )
+    except GroupsError:
+        return float("nan")
+    return found.pvalue

@@ -1,0 +1,96 @@
+"""What a null hypothesis leaves open, estimated from released counts: the groups' sizes and their one distribution.
+
+A mechanism's noise distorts both: clipped noise adds rows to every cell, and so dilutes the smaller group more. Taking
+the released counts at face value would then simulate a null that is too clean; what is known of the distortion is
+undone here. See ``docs/proofs.md``, section 13.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpsynth_core.encoding import FloatArray, IntArray
+
+_ROUNDS = 4
+"""Of the fixed-point iteration; it settles in two or three."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nuisance:
+    """For each released table."""
+
+    sizes: IntArray
+    """Rows of each group, of shape (tables, groups), adding up to n."""
+    chances: FloatArray
+    """Of each value, of shape (tables, values), adding up to one."""
+
+    def draw(self, tables: int, rng: np.random.Generator) -> IntArray:
+        """That many null tables for each released one: of shape (released x tables, groups, values)."""
+        chances, sizes = np.repeat(self.chances, tables, axis=0), np.repeat(self.sizes, tables, axis=0)
+        return np.stack([rng.multinomial(size, chances) for size in sizes.T], axis=1)
+
+
+def from_shares(released: FloatArray, n: int) -> Nuisance:
+    """The released shares as they are."""
+    share = released.sum(axis=2) / released.sum(axis=(1, 2))[:, None]
+    return Nuisance(sizes=_whole(share * n, n), chances=_normalised(released.sum(axis=1)))
+
+
+def from_smoothed_counts(released: FloatArray, n: int, alpha: float) -> Nuisance:
+    """Released counts have mean rows (c + alpha) / (n + K alpha); solve for c."""
+    _, groups, values = released.shape
+    total = n + groups * values * alpha
+    unsmoothed = released * (total / released.sum(axis=(1, 2))[:, None, None]) - alpha
+    return Nuisance(sizes=_whole(unsmoothed.sum(axis=2), n), chances=_normalised(on_simplex(unsmoothed.sum(axis=1), n)))
+
+
+def from_noisy_counts(released: FloatArray, n: int, scale: float) -> Nuisance:
+    """Released counts are max(0, c + DLap(scale)), rescaled so that they add up to the synthetic rows.
+
+    E max(0, c + X) = c + e a^c with a = exp(-1/scale) and e = E max(0, X) = a / (1 - a^2). The factor of the rescaling,
+    the groups' sizes and the common distribution are found in turn from these means.
+    """
+    a = math.exp(-1 / scale)
+    e = a / (1 - a * a)
+    share = released / released.sum(axis=(1, 2))[:, None, None]
+    together, by_group = share.sum(axis=1), share.sum(axis=2)
+    total = np.full(len(released), n + e * share[0].size)  # rows before rescaling, if all cells were empty but a few
+    sizes, chances = by_group * n, together
+    for _ in range(_ROUNDS):
+        chances = on_simplex(together * total[:, None], n) / n
+        invented = e * np.power(a, sizes[:, :, None] * chances[:, None, :]).sum(axis=2)
+        total = n + invented.sum(axis=1)
+        sizes = np.clip(by_group * total[:, None] - invented, 0.0, n)
+    return Nuisance(sizes=_whole(sizes, n), chances=_normalised(chances))
+
+
+def on_simplex(points: FloatArray, total: float) -> FloatArray:
+    """The nearest counts that are not negative and add up to ``total``: a constant is taken off, the rest is cut.
+
+    Example:
+        >>> on_simplex(np.array([[5.0, 3.0, 0.0]]), 6.0).tolist()
+        [[4.0, 2.0, 0.0]]
+    """
+    ordered = -np.sort(-points, axis=1)
+    excess = (np.cumsum(ordered, axis=1) - total) / np.arange(1, points.shape[1] + 1)
+    kept = (ordered > excess).sum(axis=1)
+    level = np.take_along_axis(excess, kept[:, None] - 1, axis=1)
+    return np.maximum(points - level, 0.0)
+
+
+def _normalised(weights: FloatArray) -> FloatArray:
+    scaled: FloatArray = weights / weights.sum(axis=1, keepdims=True)
+    return scaled
+
+
+def _whole(sizes: FloatArray, n: int) -> IntArray:
+    """Whole sizes that add up to n, at least one row in each group that could have any; the largest takes the rest."""
+    scaled = np.maximum(sizes, 0.0)
+    scaled *= n / np.maximum(scaled.sum(axis=1, keepdims=True), 1e-300)
+    whole = np.maximum(np.rint(scaled).astype(np.int64), np.int64(n >= 2 * sizes.shape[1]))
+    largest = whole.argmax(axis=1)
+    whole[np.arange(len(whole)), largest] += n - whole.sum(axis=1)
+    return whole

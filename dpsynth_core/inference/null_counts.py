@@ -1,0 +1,77 @@
+"""Simulating the null through a histogram mechanism, as tables of counts, thousands at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from dpsynth_core.encoding import FloatArray
+from dpsynth_core.inference.comparison import Comparison, group_labels
+from dpsynth_core.inference.histograms import HISTOGRAMS, HistogramLaw, Places, law_of
+from dpsynth_core.partition.grid import Grid
+from dpsynth_core.private import PrivateTable
+from dpsynth_core.release import Release
+
+CELLS_AT_ONCE = 1_000_000
+"""Cells of all simulated tables that are held at a time."""
+
+
+def null_statistics(
+    law: HistogramLaw, released: FloatArray, places: Places, simulations: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """The statistic of each released table of counts, and those of simulated null releases for each."""
+    observed = law.statistic(released, places)
+    simulated = np.empty((len(released), simulations))
+    step = max(1, CELLS_AT_ONCE // (simulations * math.prod(law.shape)))
+    for start in range(0, len(released), step):
+        part = released[start : start + step]
+        null = law.nuisance(part).draw(simulations, rng)
+        simulated[start : start + step] = law.statistic(law.run(null, rng), places).reshape(len(part), -1)
+    return observed, simulated
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedRelease:
+    """A release of a histogram mechanism over nothing but a group and a value, as counts."""
+
+    law: HistogramLaw
+    """What the mechanism does to counts."""
+    counts: FloatArray
+    """Synthetic rows by group and value, missing levels included."""
+    places: Places
+    """Where the two groups stand."""
+
+    @classmethod
+    def of(cls, release: Release, comparisons: Sequence[Comparison], synthetic: pd.DataFrame) -> CountedRelease | None:
+        """None where counts do not suffice: more columns, or another mechanism."""
+        mechanism, schema, budget = release.mechanism, release.schema, release.guarantee.budget
+        if budget is None or len(schema.columns) != 2 or not isinstance(mechanism, HISTOGRAMS):
+            return None
+        comparison = comparisons[0]
+        value, group = comparison.value.name, comparison.group.name
+        axes = {axis.column.name: axis for axis in Grid.of(schema, mechanism.bins).axes}
+        if axes[group].slots != len(group_labels(comparison.group)):
+            return None  # the grid does not keep the groups apart
+        table = PrivateTable(synthetic, schema)
+        shape = axes[group].size, axes[value].size
+        place = np.ravel_multi_index((axes[group].locate(table), axes[value].locate(table)), shape)
+        law = law_of(
+            mechanism, shape, release.n, budget.per_row(schema.rows_per_person).epsilon,
+            group_first=schema.names[0] == group,
+        )  # fmt: skip
+        if law is None:
+            return None
+        first, second = comparison.codes
+        return cls(
+            law=law, counts=np.bincount(place, minlength=math.prod(shape)).reshape(shape).astype(np.float64),
+            places=Places(first=first, second=second, values=axes[value].slots),
+        )  # fmt: skip
+
+    def statistics(self, simulations: int, rng: np.random.Generator) -> tuple[float, FloatArray]:
+        """The release's own statistic and those of simulated null releases."""
+        observed, simulated = null_statistics(self.law, self.counts[None], self.places, simulations, rng)
+        return float(observed[0]), simulated[0]
