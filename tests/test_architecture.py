@@ -22,6 +22,7 @@ LAYERS = [
     ("counts",),
     ("private",),
     ("intake", "partition"),
+    ("marginals",),
     ("mechanisms",),
     ("release", "jobs", "diagnostics"),
     ("orders", "reproduce", "export"),

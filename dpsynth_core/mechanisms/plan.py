@@ -44,11 +44,13 @@ class Plan:
     """Noise draws to expect, roughly."""
     values: int
     """Cells of the table that are read: rows times columns."""
+    computing: float = 0.0
+    """Seconds of computing beyond drawing and reading, roughly."""
 
     @property
     def seconds(self) -> float:
         """Running time to expect, roughly."""
-        return 0.05 + self.draws * SECONDS_PER_DRAW + self.values * SECONDS_PER_CELL
+        return 0.05 + self.draws * SECONDS_PER_DRAW + self.values * SECONDS_PER_CELL + self.computing
 
     @property
     def count_error(self) -> float:
@@ -67,13 +69,16 @@ def counting_plan(shape: tuple[int, ...], n: int, epsilon: Fraction, *, sensitiv
     return Plan(stages=(stage,), cuts=shape, cells=cells, draws=min(n, cells), values=n * len(shape))
 
 
+_KINDS: dict[type, Literal["whole", "number", "text"]] = {int: "whole", float: "number", str: "text"}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
     """One parameter of a mechanism, as a form needs to know it."""
 
     name: str
     """The dataclass field."""
-    kind: Literal["whole", "number", "choice"]
+    kind: Literal["whole", "number", "choice", "text"]
     """What its values are."""
     optional: bool
     """Whether None ("choose for me") is a value."""
@@ -103,7 +108,7 @@ def parameters(kind: type[Any]) -> tuple[Parameter, ...]:
         found.append(
             Parameter(
                 name=field.name,
-                kind="choice" if choices else "whole" if hint is int else "number",
+                kind="choice" if choices else _KINDS[hint],
                 optional=optional,
                 choices=choices,
                 default=None if field.default is MISSING else field.default,

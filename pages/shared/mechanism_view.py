@@ -141,6 +141,9 @@ def _ask(session: Session, schema: Schema, n: int, parameter: Parameter, value: 
         given: Any = st.selectbox(
             parameter.title, parameter.choices, index=parameter.choices.index(value), help=note, key=key
         )
+    elif parameter.kind == "text":
+        given = st.text_input(parameter.title, value=value, help=note, key=key, placeholder="chosen for you") or None
+        given = suggested if given is None and not parameter.optional else given
     else:
         whole = parameter.kind == "whole"
         given = st.number_input(
