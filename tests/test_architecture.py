@@ -22,7 +22,7 @@ LAYERS = [
     ("counts",),
     ("private",),
     ("intake", "partition"),
-    ("trees",),
+    ("trees", "marginals"),
     ("mechanisms",),
     ("release", "jobs"),
     ("inference",),

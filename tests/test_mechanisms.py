@@ -226,6 +226,13 @@ def test_wrong_parameters_are_refused_by_name(kind: type[Mechanism]) -> None:
         "inner_levels": [-1],
         "split_threshold": [-1],
         "stand_out": [-1, float("inf")],
+        "rounds": [0, 1.5],
+        "workload": ["everything"],
+        "order": [0],
+        "columns": ["", 3],
+        "passes": [-1],
+        "step": ["long"],
+        "estimate": ["first"],
     }
     for field in fields(kind):
         for value in wrong.get(field.name, []):

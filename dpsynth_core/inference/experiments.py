@@ -30,6 +30,7 @@ from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.inference.workers import run_all
 from dpsynth_core.mechanisms.base import Mechanism, Progress, check_between, check_choice, check_whole, no_progress
 from dpsynth_core.private import PrivateTable
+from dpsynth_core.progress import Point
 from dpsynth_core.release import synthesize
 
 Test: TypeAlias = Literal["ordinary", "calibrated", "dp"]
@@ -143,7 +144,10 @@ def error_rates(
 
 
 def _half(progress: Progress, which: int) -> Progress:
-    return lambda stage, done: progress(stage, (which + done) / 2)
+    def report(stage: str, done: float, /, *points: Point) -> None:
+        progress(stage, (which + done) / 2, *points)
+
+    return report
 
 
 @dataclass(frozen=True, kw_only=True)

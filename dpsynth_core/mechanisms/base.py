@@ -87,3 +87,11 @@ def check_choice(parameter: str, value: object, choices: tuple[str, ...]) -> Non
     """Refuse anything but one of the choices."""
     if value not in choices:
         raise ParameterError(parameter, value, allowed=", ".join(choices))
+
+
+def check_text(parameter: str, value: object, *, optional: bool = False) -> None:
+    """Refuse anything but text (or, where that means "choose for me", None)."""
+    if value is None and optional:
+        return
+    if not isinstance(value, str) or not value.strip():
+        raise ParameterError(parameter, value, allowed="text that is not empty")

@@ -45,11 +45,13 @@ class Plan:
     """Noise draws to expect, roughly."""
     values: int
     """Cells of the table that are read: rows times columns."""
+    computing: float = 0.0
+    """Seconds of computing beyond drawing and reading, roughly."""
 
     @property
     def seconds(self) -> float:
         """Running time to expect, roughly."""
-        return 0.05 + self.draws * SECONDS_PER_DRAW + self.values * SECONDS_PER_CELL
+        return 0.05 + self.draws * SECONDS_PER_DRAW + self.values * SECONDS_PER_CELL + self.computing
 
     @property
     def count_error(self) -> float:
@@ -68,13 +70,21 @@ def counting_plan(shape: tuple[int, ...], n: int, epsilon: Fraction, *, sensitiv
     return Plan(stages=(stage,), cuts=shape, cells=cells, draws=min(n, cells), values=n * len(shape))
 
 
+_KINDS: dict[type, Literal["whole", "number", "switch", "text"]] = {
+    int: "whole",
+    float: "number",
+    bool: "switch",
+    str: "text",
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
     """One parameter of a mechanism, as a form needs to know it."""
 
     name: str
     """The dataclass field."""
-    kind: Literal["whole", "number", "choice", "switch"]
+    kind: Literal["whole", "number", "choice", "switch", "text"]
     """What its values are."""
     optional: bool
     """Whether None ("choose for me") is a value."""
@@ -127,7 +137,7 @@ def parameters(kind: type[Any]) -> tuple[Parameter, ...]:
         found.append(
             Parameter(
                 name=entry.name,
-                kind="choice" if choices else "switch" if hint is bool else "whole" if hint is int else "number",
+                kind="choice" if choices else _KINDS[hint],
                 optional=optional,
                 choices=choices,
                 default=None if entry.default is MISSING else entry.default,

@@ -73,7 +73,10 @@ class PartitionModel:
         """Every box with its bounds and its noisy count, for pictures and for readers."""
         columns: dict[str, list[object]] = {}
         for i, axis in enumerate(self.axes):
-            ends = [axis.describe(int(a), int(b)) for a, b in zip(self.low[:, i], self.high[:, i], strict=True)]
+            ranges = list(zip(self.low[:, i].tolist(), self.high[:, i].tolist(), strict=True))
+            # Boxes share their ranges on an axis, so each range is put into words once.
+            words = {ends: axis.describe(*ends) for ends in dict.fromkeys(ranges)}
+            ends = [words[range_] for range_ in ranges]
             columns[f"{axis.column.name} from"] = [end[0] for end in ends]
             columns[f"{axis.column.name} to"] = [end[1] for end in ends]
         return pd.DataFrame(columns).assign(rows=self.weights)

@@ -190,6 +190,9 @@ def _ask(session: Session, parameter: Parameter, value: Any, suggested: Any) -> 
         return st.selectbox(parameter.title, parameter.choices, index, format_func=parameter.say, help=note, key=key)
     if parameter.kind == "switch":
         return st.checkbox(parameter.title, value, help=note, key=key)
+    if parameter.kind == "text":
+        text = st.text_input(parameter.title, value, help=note, key=key, placeholder="chosen for you") or None
+        return suggested if text is None and not parameter.optional else text
     whole = parameter.kind == "whole"
     given = st.number_input(
         parameter.title, value=value, step=1 if whole else 0.05, help=note, key=key,

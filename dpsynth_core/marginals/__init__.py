@@ -1,0 +1,1 @@
+"""Counts over few columns at a time: workloads, measurements, and the models that are fitted to them."""
