@@ -39,4 +39,7 @@ if session.data is not None:
         st.header("Pictures", anchor=False)
         show_pictures(session)
 
-next_step("pages/2_Mechanism.py", "Next: choose a mechanism", session.missing)
+next_step(
+    "pages/2_Mechanism.py", "Next: choose a mechanism", session.missing,
+    skip=("pages/3_Synthesize.py", "Skip ahead with suggested settings"),
+)  # fmt: skip

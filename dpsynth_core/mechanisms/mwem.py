@@ -15,7 +15,7 @@ from dpsynth_core.marginals.sets import chosen_sets
 from dpsynth_core.marginals.weights import Measured, measure_query, reweigh, select_query, suggested_rounds
 from dpsynth_core.marginals.workload import Intervals, Marginals, Ranges, Workload
 from dpsynth_core.mechanisms.base import Mechanism, Progress, check_choice, check_text, check_whole, no_progress
-from dpsynth_core.mechanisms.plan import Plan, Stage
+from dpsynth_core.mechanisms.plan import PLACEMENTS, Plan, Stage, setting
 from dpsynth_core.noise import Noise
 from dpsynth_core.partition.grid import Grid, bins_for
 from dpsynth_core.partition.model import PartitionModel
@@ -55,18 +55,18 @@ class MWEM(Mechanism):
     workload: Literal["marginals", "ranges", "intervals"] = "marginals"
     """What a query is: the counts over all combinations of some columns; one box of halves, quarters, ... or labels of
     some columns; or a run of cells of the histogram laid out in one line, as in paper 004's software."""
-    order: int = 2
+    order: int = setting(2, title="Columns in a question")
     """How many columns a query is about, for marginals and ranges."""
-    columns: str | None = None
+    columns: str | None = setting(None, title="Questions", advanced=True)
     """The columns asked about together, as in 'age, sex; age, income'. None: every set of that order."""
-    passes: int = 40
+    passes: int = setting(40, advanced=True)
     """How often, at most, a round goes again over all measurements so far, which costs time but no epsilon."""
-    step: Literal["relative", "paper"] = "relative"
+    step: Literal["relative", "paper"] = setting("relative", title="Correction", advanced=True)
     """How far a count q is corrected towards its measurement m: by (m - q) / (2 max(m, q)), which soon gets there for
     large and small counts alike, or by the paper's (m - q) / (2n)."""
-    estimate: Literal["average", "last"] = "average"
+    estimate: Literal["average", "last"] = setting("average", title="Histogram released", advanced=True)
     """Which histogram is released: the mean over all rounds, as the theorem has it, or the last one."""
-    placement: Literal["uniform", "centre"] = "uniform"
+    placement: Literal["uniform", "centre"] = setting("uniform", advanced=True, labels=PLACEMENTS)
     """Where a row lies in its cell: anywhere, or in the middle."""
 
     def __post_init__(self) -> None:

@@ -111,13 +111,23 @@ def needs_release(session: Session) -> Schema:
     return session.outcomes[-1].schema
 
 
-def next_step(path: str, label: str, missing: list[str]) -> None:
-    """The way on; while something is missing it is disabled and says what."""
+def next_step(path: str, label: str, missing: list[str], *, skip: tuple[str, str] | None = None) -> None:
+    """The way on; while something is missing it is disabled and says what.
+
+    Args:
+        path: The next page.
+        label: What happens there.
+        missing: What must be done before.
+        skip: A page further on, and what skipping means, for those in a hurry.
+    """
     if not (ROOT / path).exists():
         return
     st.divider()
-    if st.button(label, type="primary", icon=":material/arrow_forward:", disabled=bool(missing), key="next"):
-        st.switch_page(path)
+    with st.container(horizontal=True):
+        if st.button(label, type="primary", icon=":material/arrow_forward:", disabled=bool(missing), key="next"):
+            st.switch_page(path)
+        if skip and st.button(skip[1], icon=":material/fast_forward:", disabled=bool(missing), key="skip"):
+            st.switch_page(skip[0])
     for step in missing:
         st.markdown(f"- {step}")
 

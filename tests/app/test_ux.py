@@ -3,7 +3,7 @@
  1  No request leaves the machine, no traceback: ``test_with_the_network_blocked_every_page_loads``, and every walk
     that uses ``visit``.
  2  Times: measured, not asserted, by ``python -m benchmarks.pages``.
- 3  From an example to Diagnostics in four clicks: with the Diagnostics page.
+ 3  From an example to Diagnostics in four clicks: ``test_diagnostics_browser``.
  4  axe-core, light and dark: ``test_every_page_is_accessible_and_every_chart_readable``.
  5  Charts with alternative text, axis titles, 12 px and a table twin: the same, and ``tests/test_charts.py``.
  6  Two colours and a pattern in both themes: the same.
@@ -16,7 +16,8 @@
 11  Errors: ``test_browser``, "typing into the editor"; ``test_data_page``; ``test_mechanism_page``.
 12  A disabled Next: ``test_next_lists_what_is_missing_until_nothing_is``.
 13  Origins and their warning: ``test_a_fact_read_from_the_data_is_held_against_every_later_page``.
-14, 15  Verdicts; what leaves and what stays: with the Diagnostics and Release pages.
+14  References, verdicts, worst items: ``test_diagnostics_browser``; permuted columns: ``tests/diagnostics``.
+15  What leaves and what stays: with the Release page.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from playwright.sync_api import BrowserContext, Page, Route, expect
 from dpsynth_core.charts import ORIGINAL, SYNTHETIC
 from pages.shared.frame import HOME, STAGES, Stage
 from tests.app.test_browser import csv_of, go, open_estimates, press, quiet, release_with, spent, use, write
+from tests.app.test_diagnostics_browser import finished
 from tests.app.test_synthesize_browser import to_synthesize
 
 pytestmark = pytest.mark.browser
@@ -123,6 +125,8 @@ def test_every_page_is_accessible_and_every_chart_readable(visit: Visit, scheme:
     for stage in STAGES:
         go(page, stage.title)
         expect(page.get_by_role("heading", level=1)).to_have_text(stage.title)
+        if stage.title == "Diagnostics":
+            finished(page)
         unfold(page)
         check_accessible(drawn(page), stage)
         check_charts(page, stage)

@@ -1,0 +1,79 @@
+"""From an example to a finished Diagnostics page in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from playwright.sync_api import Page, expect
+
+from dpsynth_core.diagnostics import DIAGNOSTICS
+from tests.app.test_browser import csv_of, go, press, quiet, release_with, use
+
+pytestmark = pytest.mark.browser
+
+Visit = Callable[[], Page]
+MINUTE = 60_000
+
+
+def finished(page: Page) -> Page:
+    """Wait until every panel is there."""
+    last = list(DIAGNOSTICS.values())[-1]
+    expect(page.get_by_role("heading", name=last.title)).to_be_visible(timeout=2 * MINUTE)
+    return quiet(page)
+
+
+def test_four_clicks_lead_from_home_to_finished_diagnostics(visit: Visit) -> None:
+    page = visit()
+    press(page, "Try an example")
+    press(page, "Skip ahead with suggested settings")
+    press(page, "Synthesize")
+    press(page, "Next: see what it is worth")
+    finished(page)
+    for kind in DIAGNOSTICS.values():
+        expect(page.get_by_role("heading", name=kind.title)).to_be_visible()
+    expect(page.get_by_text("a fresh sample: about").first).to_be_visible()
+    expect(page.get_by_text("Worst pairs")).to_be_visible()
+    expect(page.get_by_text("Traceback")).to_have_count(0)
+
+
+def test_two_releases_side_by_side_and_a_marked_download(visit: Visit, tmp_path: Path) -> None:
+    page = visit()
+    press(page, "Try an example")
+    press(page, "Skip ahead with suggested settings")
+    press(page, "Synthesize")
+    expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible()
+    press(page, "Synthesize")
+    expect(page.get_by_text("Look at run")).to_be_visible()
+    go(page, "Diagnostics")
+    finished(page)
+    chosen = page.get_by_role("combobox", name="Releases to compare")
+    chosen.click()
+    page.get_by_role("option", name="1: KD tree").click()
+    page.keyboard.press("Escape")
+    expect(page.get_by_text("1: KD tree, ε 1", exact=True).first).to_be_visible(timeout=MINUTE)
+    finished(page)
+    with page.expect_download() as download:
+        use(page.get_by_role("button", name="Table").first)
+    path = tmp_path / "scores.csv"
+    download.value.save_as(path)
+    assert path.read_text(encoding="utf-8").startswith("# For internal review")
+    assert {"release", "item", "value", "verdict"} <= set(pd.read_csv(path, comment="#").columns)
+
+
+def test_in_release_mode_one_asks_before_the_rows_are_looked_at(visit: Visit) -> None:
+    page = release_with(visit(), csv_of("age", "weight", start=70))
+    press(page, "Open the account")
+    expect(page.get_by_text("This data set has an account")).to_be_visible()
+    press(page, "All of these are public knowledge")
+    press(page, "Skip ahead with suggested settings")
+    press(page, "Synthesize")
+    press(page, "Spend it and run")
+    expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible()
+    go(page, "Diagnostics")
+    expect(page.get_by_text("For internal review, not for release").first).to_be_visible()
+    expect(page.get_by_role("heading", name="Distributions")).to_have_count(0)
+    use(quiet(page).get_by_role("button", name="Compare 1: KD tree"))
+    finished(page)
