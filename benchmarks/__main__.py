@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks import counting, growth, kd_tree, reading
+from benchmarks import counting, discoveries, growth, kd_tree, reading
 
 if __name__ == "__main__":
-    for benchmark in (kd_tree, growth, counting, reading):
+    for benchmark in (kd_tree, growth, counting, reading, discoveries):
         benchmark.main()

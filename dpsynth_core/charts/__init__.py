@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpsynth_core.charts.columns import column_chart, compare_chart
+from dpsynth_core.charts.discoveries import groups_chart, replay_chart, worth_chart
 from dpsynth_core.charts.domain import pair_size_chart, range_chart
 from dpsynth_core.charts.privacy import attacker_certainty, domain_chart, error_chart, noise_chart, split_chart
 from dpsynth_core.charts.theme import ORIGINAL, SYNTHETIC, Chart
@@ -16,8 +17,11 @@ __all__ = [
     "compare_chart",
     "domain_chart",
     "error_chart",
+    "groups_chart",
     "noise_chart",
     "pair_size_chart",
     "range_chart",
+    "replay_chart",
     "split_chart",
+    "worth_chart",
 ]
