@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpsynth_core.charts.columns import column_chart, compare_chart
+from dpsynth_core.charts.discoveries import groups_chart, replay_chart, worth_chart
 from dpsynth_core.charts.domain import pair_size_chart, range_chart
 from dpsynth_core.charts.live import series_chart
 from dpsynth_core.charts.privacy import (
@@ -24,10 +25,13 @@ __all__ = [
     "compare_chart",
     "domain_chart",
     "error_chart",
+    "groups_chart",
     "noise_chart",
     "pair_size_chart",
     "range_chart",
+    "replay_chart",
     "series_chart",
     "split_chart",
     "split_words",
+    "worth_chart",
 ]

@@ -13,9 +13,13 @@ from dpsynth_core.inference.mann_whitney import (
     mann_whitney,
     mann_whitney_counts,
 )
+from dpsynth_core.inference.pairs import AllPairs, Pair, all_pairs
 from dpsynth_core.inference.proportions import Proportion
+from dpsynth_core.inference.replay import Replay, Replayed, replay_false_discovery
+from dpsynth_core.inference.worth import Worth, verdict, what_is_it_worth
 
 __all__ = [
+    "AllPairs",
     "CalibratedMannWhitney",
     "Comparison",
     "CountTests",
@@ -23,10 +27,18 @@ __all__ = [
     "ErrorRates",
     "GroupsError",
     "MannWhitney",
+    "Pair",
     "Proportion",
+    "Replay",
+    "Replayed",
+    "Worth",
+    "all_pairs",
     "calibrated_mann_whitney",
     "dp_mann_whitney",
     "error_rates",
     "mann_whitney",
     "mann_whitney_counts",
+    "replay_false_discovery",
+    "verdict",
+    "what_is_it_worth",
 ]

@@ -1,0 +1,193 @@
+"""What a low p-value on a release is worth: the chances of a false and of a missed discovery in one's own setting.
+
+Computed from the mechanism, its epsilon and the groups' sizes alone, by simulation: no private row is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpsynth_core.budget import Amount, exact
+from dpsynth_core.errors import ParameterError
+from dpsynth_core.inference.dp_mann_whitney import DELTA, dp_pvalues
+from dpsynth_core.inference.experiments import ALPHA, ErrorRates, Test, doubled_us, error_rates
+from dpsynth_core.inference.histograms import HISTOGRAMS
+from dpsynth_core.inference.populations import LOWER, UPPER, Population, populations
+from dpsynth_core.inference.proportions import Proportion
+from dpsynth_core.mechanisms.base import Mechanism, Progress, check_whole, no_progress
+from dpsynth_core.progress import Point
+
+EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worth:
+    """Errors of each test over epsilon. Not private: nothing of the table is in it but public sizes."""
+
+    ordinary: tuple[ErrorRates, ...]
+    """The ordinary test on the release, by epsilon."""
+    calibrated: tuple[ErrorRates, ...]
+    """The calibrated test on the release; empty where it was not asked for."""
+    reference: tuple[ErrorRates, ...]
+    """The private test on the original: what can be had at this epsilon without a synthetic table."""
+    today: float | None
+    """The epsilon to be marked."""
+
+    def at_today(self, curve: Sequence[ErrorRates]) -> ErrorRates | None:
+        """The point of a curve at today's epsilon."""
+        return next((rates for rates in curve if rates.epsilon == self.today), None)
+
+    @property
+    def sound(self) -> bool | None:
+        """Whether today's Type I error is compatible with the level: a low p-value means what it says."""
+        rates = self.at_today(self.ordinary)
+        return None if rates is None else rates.type_one.low <= rates.alpha
+
+    @property
+    def verdict(self) -> str:
+        """The plain reading of today's setting; empty without one."""
+        rates = self.at_today(self.ordinary)
+        if rates is None:
+            return ""
+        calibrated = self.at_today(self.calibrated)
+        return verdict(rates) if calibrated is None else f"{verdict(rates)} {calibrated_verdict(calibrated)}"
+
+
+def verdict(rates: ErrorRates) -> str:
+    """What an analyst must know before trusting a p-value from this release.
+
+    Example:
+        >>> shares = {"type_one": Proportion(count=470, reps=1000), "type_two": Proportion(count=520, reps=1000)}
+        >>> print(verdict(ErrorRates(test="ordinary", epsilon=0.1, n1=250, n2=250, effect=1.0, alpha=0.05,
+        ...     undefined=0, **shares)))
+        Of 100 analysts testing a difference that does not exist, about 47 would report one; 5 would be acceptable. Of
+        100 testing a difference of 1 standard deviation, about 52 would miss it.
+    """
+    false, allowed = _of_100(rates.type_one), f"{100 * rates.alpha:g}"
+    sound = rates.type_one.low <= rates.alpha
+    judged = f"as it should be, at most {allowed}" if sound else f"{allowed} would be acceptable"
+    missed, unit = _of_100(rates.type_two), "standard deviation" if rates.effect == 1 else "standard deviations"
+    return (
+        f"Of 100 analysts testing a difference that does not exist, about {false} would report one; {judged}. "
+        f"Of 100 testing a difference of {rates.effect:g} {unit}, about {missed} would miss it."
+    )
+
+
+def calibrated_verdict(rates: ErrorRates) -> str:
+    """The same for the calibrated test, in a sentence."""
+    return (
+        f"With the calibrated test, about {_of_100(rates.type_one)} would report a difference that does not exist and "
+        f"about {_of_100(rates.type_two)} would miss the one that does."
+    )
+
+
+def _of_100(share: Proportion) -> str:
+    """A share as people of a hundred; never a bare 0 or 100 unless all repetitions agree."""
+    whole = round(100 * share.estimate)
+    if whole == 0 and share.count:
+        return "fewer than 1"
+    return "more than 99" if whole == 100 and share.count < share.reps else str(whole)
+
+
+def what_is_it_worth(
+    mechanism: Mechanism,
+    n1: int,
+    n2: int,
+    *,
+    effect: float = 1.0,
+    bins: int = 100,
+    epsilons: Sequence[Amount] = EPSILONS,
+    today: Amount | None = None,
+    reps: int = 300,
+    calibrated: bool | None = None,
+    alpha: float = ALPHA,
+    delta: Amount | None = None,
+    shape: ArrayLike | None = None,
+    lower: float = LOWER,
+    upper: float = UPPER,
+    seed: int = 0,
+    progress: Progress = no_progress,
+    workers: int | None = None,
+) -> Worth:
+    """The chances of a false and of a missed discovery over epsilon, for this mechanism and these group sizes.
+
+    Args:
+        mechanism: With its parameters.
+        n1: Rows of the first group: public, or estimated from the release.
+        n2: Rows of the second group.
+        effect: Difference worth finding, in standard deviations.
+        bins: Cells of the value column, where the mechanism has no number of its own.
+        epsilons: Where to look.
+        today: The epsilon in use; added to ``epsilons`` if it is not among them.
+        reps: Repetitions of each kind at each epsilon.
+        calibrated: Whether to follow the calibrated test too. None: where counts suffice, so that it takes seconds.
+        alpha: Significance level.
+        delta: For a mechanism that needs one.
+        shape: Shares of equal cells over the range, for instance of the release; None: Gaussians.
+        lower: Left end of the declared range.
+        upper: Right end of the declared range.
+        seed: Of the whole.
+        progress: Told the share that is done; raises to cancel.
+        workers: Processes to use where the mechanism must run repetition by repetition.
+    """
+    check_whole("n1", n1, 1, 10**7)
+    check_whole("n2", n2, 1, 10**7)
+    marked = None if today is None else float(exact(today, parameter="today"))
+    grid = sorted({*(float(exact(e, parameter="epsilons")) for e in epsilons), *([] if marked is None else [marked])})
+    if not grid or grid[0] <= 0:
+        raise ParameterError("epsilons", grid, allowed="one or more numbers greater than 0")
+    tests: tuple[Test, ...] = ("ordinary",)
+    if isinstance(mechanism, HISTOGRAMS) if calibrated is None else calibrated:
+        tests = ("ordinary", "calibrated")
+    steps = len(grid) * len(tests) + 1
+    curves: dict[Test, tuple[ErrorRates, ...]] = {}
+    for i, test in enumerate(tests):
+        curves[test] = tuple(
+            error_rates(
+                mechanism, epsilon=epsilon, n=n1 + n2, ratio=n1 / (n1 + n2), effect=effect, bins=bins, reps=reps,
+                test=test, alpha=alpha, delta=delta, shape=shape, lower=lower, upper=upper, seed=seed, workers=workers,
+                progress=_part(progress, i * len(grid) + j, steps),
+            )
+            for j, epsilon in enumerate(grid)
+        )  # fmt: skip
+    both = populations(n1=n1, n2=n2, effect=effect, shape=shape, lower=lower, upper=upper)
+    return Worth(
+        ordinary=curves["ordinary"], calibrated=curves.get("calibrated", ()), today=marked,
+        reference=_reference(both, grid, effect, reps, alpha, seed, _part(progress, steps - 1, steps)),
+    )  # fmt: skip
+
+
+def _reference(  # noqa: PLR0917  the order of arguments is that of the caller's
+    both: tuple[Population, Population],
+    grid: Sequence[float],
+    effect: float,
+    reps: int,
+    alpha: float,
+    seed: int,
+    progress: Progress,
+) -> tuple[ErrorRates, ...]:
+    """The private test on the original; U does not depend on epsilon, so one set of tables serves the whole curve."""
+    rng = np.random.default_rng([seed, 2])
+    n1, n = both[0].n1, both[0].n
+    doubled = [doubled_us(population, reps, rng, progress) for population in both]
+    out = []
+    for epsilon in grid:
+        null, signal = (
+            int((dp_pvalues(u, n1, n, epsilon=epsilon, delta=DELTA, rng=rng) <= alpha).sum()) for u in doubled
+        )
+        out.append(ErrorRates(
+            test="dp", epsilon=epsilon, n1=n1, n2=n - n1, effect=effect, alpha=alpha, undefined=0,
+            type_one=Proportion(count=null, reps=reps), type_two=Proportion(count=reps - signal, reps=reps),
+        ))  # fmt: skip
+    return tuple(out)
+
+
+def _part(progress: Progress, step: int, steps: int) -> Progress:
+    def report(stage: str, done: float, /, *points: Point) -> None:
+        progress(stage, (step + done) / steps, *points)
+
+    return report
