@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from dpsynth_core.diagnostics.base import Comparison, Diagnostic, Measure, Result, Verdict
 from dpsynth_core.diagnostics.kernel_distance import KernelDistance
+from dpsynth_core.diagnostics.mann_whitney import GroupDifferences
 from dpsynth_core.diagnostics.marginals import Marginals
 from dpsynth_core.diagnostics.pairs import Pairs
 from dpsynth_core.diagnostics.pmse import PropensityScore
 
 DIAGNOSTICS: dict[str, type[Diagnostic]] = {
-    diagnostic.key: diagnostic for diagnostic in (Marginals, Pairs, PropensityScore, KernelDistance)
+    diagnostic.key: diagnostic for diagnostic in (Marginals, Pairs, PropensityScore, KernelDistance, GroupDifferences)
 }
 
 __all__ = ["DIAGNOSTICS", "Comparison", "Diagnostic", "Measure", "Result", "Verdict"]
