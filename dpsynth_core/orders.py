@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -16,9 +16,10 @@ from dpsynth_core.errors import DPSynthError, ParameterError
 from dpsynth_core.jobs import Channel, reporter
 from dpsynth_core.ledger import Ledger
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
+from dpsynth_core.noise import Noise, SeededNoise
 from dpsynth_core.private import PrivateTable
 from dpsynth_core.progress import Point
-from dpsynth_core.release import synthesize
+from dpsynth_core.release import Release, synthesize
 from dpsynth_core.schema import Schema
 
 MOST_COPIES = 20
@@ -119,6 +120,36 @@ class Outcome:
     """The partition of the first run, where there is one."""
     seconds: float
     """How long it took."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedRows:
+    """A model of which only the rows it has drawn are left."""
+
+    table: pd.DataFrame
+    """The rows."""
+
+    def sample(self, rows: int, noise: Noise) -> pd.DataFrame:
+        """The same rows again, or a resample of them if another number is wanted."""
+        if rows == len(self.table):
+            return self.table
+        return self.table.iloc[noise.integers(len(self.table), rows)].reset_index(drop=True)
+
+
+def published(outcome: Outcome, n: int, which: int = 0) -> Release:
+    """One of an outcome's tables as a release, for whoever wants to run its mechanism again on simulated rows.
+
+    Args:
+        outcome: What a run has made.
+        n: Rows of the original, which are public.
+        which: Which of its tables.
+    """
+    each = outcome.order.each
+    return Release(
+        mechanism=outcome.order.mechanism, schema=outcome.schema, n=n, charges=outcome.charges,
+        guarantee=replace(outcome.guarantee, budget=each), model=PublishedRows(table=outcome.tables[which]),
+        noise=SeededNoise(each, seed=0),
+    )  # fmt: skip
 
 
 def run_order(table: pd.DataFrame, schema: Schema, order: Order, job_id: str, channel: Channel) -> Outcome:

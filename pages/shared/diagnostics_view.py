@@ -9,15 +9,14 @@ import streamlit as st
 from dpsynth_core.charts import compare_chart
 from dpsynth_core.charts.overlays import box_chart, correlation_chart, ecdf_chart, pair_chart
 from dpsynth_core.charts.scores import distance_chart, dot_chart, giveaway_chart, pair_heat_map
-from dpsynth_core.charts.theme import Chart
 from dpsynth_core.diagnostics import DIAGNOSTICS, Result, Verdict
-from dpsynth_core.diagnostics.base import INTERNAL
 from dpsynth_core.evaluation import Evaluation
-from dpsynth_core.export import marked_csv, marked_html
+from pages.shared.discoveries_view import show_groups
 from pages.shared.frame import Colour, guarantee_badge
+from pages.shared.pictures import picture
 from pages.shared.reviews import MOST_COMPARED, release_name
 from pages.shared.session import Session
-from pages.shared.show import plain_list, show_chart
+from pages.shared.show import plain_list
 from pages.shared.words import measured
 
 VERDICT: dict[Verdict, tuple[str, Colour, str]] = {
@@ -135,20 +134,6 @@ def _numbers(result: Result) -> str:
     return f"{name} {measured(item.value)}{where} ({interval}; {fresh})"
 
 
-def picture(chart: Chart, *, key: str, as_table: bool) -> None:
-    """A picture, and its files, which carry the mark."""
-    show_chart(chart, key=key, as_table=as_table)
-    with st.container(horizontal=True):
-        for label, kind, content in (
-            ("Figure", "html", lambda: marked_html(chart, INTERNAL)),
-            ("Table", "csv", lambda: marked_csv(chart.table, INTERNAL)),
-        ):
-            st.download_button(
-                label, content, f"internal_review_{key}.{kind}", f"text/{kind}", key=f"{kind}_{key}", type="tertiary",
-                icon=":material/download:", on_click="ignore",
-            )  # fmt: skip
-
-
 def _dots(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:  # noqa: ARG001
     picture(dot_chart(named), key=f"dots_{next(iter(named.values())).key}", as_table=as_table)
 
@@ -225,5 +210,6 @@ PICTURES: dict[str, Callable[[Session, int, Mapping[str, Result], bool], None]] 
     "pairs": _pairs,
     "pmse": _propensity,
     "mmd": _distance,
+    "mann_whitney": show_groups,
 }
 """Pictures of their own; a diagnostic without one gets a dot plot of its items."""

@@ -14,6 +14,8 @@ import streamlit as st
 from dpsynth_core.budget import Budget, Guarantee
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.evaluation import Evaluation
+from dpsynth_core.inference.enquiry import Answer
+from dpsynth_core.inference.replay import Replay
 from dpsynth_core.jobs import Job
 from dpsynth_core.orders import Order, Outcome
 from dpsynth_core.private import PrivateTable
@@ -24,6 +26,8 @@ from pages.shared.memory import MEMORY, browser_of
 Mode: TypeAlias = Literal["teaching", "release"]
 Subject: TypeAlias = tuple[int, tuple[str, ...]]
 """What is examined: a release's place in the history, and the columns looked at."""
+Question: TypeAlias = tuple[int, str, str]
+"""What a p-value is asked about: a release's place, a value column and a group column."""
 _KEY = "dpsynth"
 _TOKEN = "s"  # noqa: S105  the name of the address's parameter, not a secret
 
@@ -102,6 +106,14 @@ class Session:
     """The examination at work, or the last one."""
     subject: Subject | None = None
     """What it examines."""
+    answers: dict[Question, Answer] = field(default_factory=dict)
+    """What p-values were found to be worth."""
+    enquiry: Job | None = None
+    """The enquiry at work, or the last one."""
+    question: Question | None = None
+    """What it asks."""
+    replay: Replay | None = None
+    """The last false discovery drawn from nothing."""
     token: str = ""
     """Under which a reload finds this session again."""
     _private: PrivateTable | None = None
@@ -132,6 +144,7 @@ class Session:
         self.outcomes, self.preview = [], None
         self.compared, self.examined, self.found = [], (), {}
         self.examination = self.subject = None
+        self.answers, self.enquiry, self.question, self.replay = {}, None, None, None
 
     @property
     def missing(self) -> list[str]:
