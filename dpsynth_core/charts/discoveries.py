@@ -57,7 +57,7 @@ def worth_chart(worth: Worth, error: Error) -> Chart:
             x=0, xref="paper", y=alpha, text=f"acceptable: {alpha:.0%}", showarrow=False, xanchor="left",
             yanchor="bottom",
         )  # fmt: skip
-    figure.update_xaxes(type="log")
+    figure.update_xaxes(type="log", dtick=1)
     figure.update_yaxes(range=[0, 1.02], tickformat=".0%")
     table = pd.concat(frames, ignore_index=True)[["test", "epsilon", "share", "low", "high"]]
     return Chart(figure=figure, table=table, alt=_spoken(worth, error, title))
