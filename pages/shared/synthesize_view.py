@@ -214,7 +214,7 @@ def show_history(session: Session) -> None:
     ]
     together = sum((outcome.order.total for outcome in session.outcomes[1:]), session.outcomes[0].order.total)
     st.markdown(
-        f"**History.** Whoever sees all of these can learn at most as much as from one at ε = {number(together.epsilon)}."
+        f"**History.** Who sees all of these can learn at most as much as from one at ε = {number(together.epsilon)}."
     )
     st.dataframe(rows[::-1], hide_index=True, alt="Releases of this session")
     chosen = st.selectbox("Look at run", range(len(rows), 0, -1), key="history")
