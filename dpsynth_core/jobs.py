@@ -7,6 +7,7 @@ A few jobs run side by side; the others wait in the order in which they came.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import uuid
@@ -31,6 +32,8 @@ AT_ONCE = 2
 """Heavy jobs that run side by side over the whole server; others wait."""
 PAUSE = 0.1
 """Seconds between two reports of the same stage: a report costs a fraction of a millisecond, a step may cost less."""
+NICENESS = 5
+"""How far the workers' work stands behind that of the app."""
 _spawning = threading.Lock()
 
 
@@ -311,8 +314,11 @@ def _in_words(error: Exception) -> str:
 
 
 def _warm_up() -> None:
-    """Import what every task needs, before one arrives."""
+    """Import what every task needs, before one arrives; and give way to the app, which people are looking at."""
     import dpsynth_core  # noqa: F401, PLC0415
+
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)
 
 
 def reporter(job_id: str, channel: Channel) -> Progress:

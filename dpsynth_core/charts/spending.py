@@ -28,6 +28,9 @@ def spending_chart(account: Account) -> Chart:
         x=[0, *frame["charge"]], y=[0, *frame["spent"]], line={"color": ORIGINAL, "shape": "hv"}, mode="lines+markers"
     )
     figure.add_hline(y=total, line={"color": REFERENCE, "dash": "dash"})
+    figure.add_annotation(
+        x=0, xref="paper", y=total, text="total budget", showarrow=False, xanchor="left", yanchor="top"
+    )
     figure.update_yaxes(range=[0, total * 1.1])
     figure.update_xaxes(dtick=1)
     spent = sum(amounts)

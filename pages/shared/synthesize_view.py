@@ -97,7 +97,7 @@ def ask_to_run(session: Session, order: Order, missing: list[str]) -> None:
             with in_words("The run was not started."):
                 start(session, order)
                 st.rerun()
-    if missing:
+    if missing and not busy:
         st.markdown("**Before this can run:**")
         plain_list(missing)
 
@@ -213,7 +213,9 @@ def show_history(session: Session) -> None:
         for i, outcome in enumerate(session.outcomes)
     ]
     together = sum((outcome.order.total for outcome in session.outcomes[1:]), session.outcomes[0].order.total)
-    st.markdown(f"**History.** Whoever sees all of these learns as much as from one at ε = {number(together.epsilon)}.")
+    st.markdown(
+        f"**History.** Who sees all of these can learn at most as much as from one at ε = {number(together.epsilon)}."
+    )
     st.dataframe(rows[::-1], hide_index=True, alt="Releases of this session")
     chosen = st.selectbox("Look at run", range(len(rows), 0, -1), key="history")
     show_outcome(session, session.outcomes[chosen - 1], chosen - 1)
@@ -223,7 +225,7 @@ def show_spending(session: Session) -> None:
     """What the data set has spent so far, step by step."""
     with in_words("The ledger cannot be read."):
         account = account_of(session)
-        if account is not None and account.entries:
+        if account is not None and account.spent.epsilon:
             st.header("What was spent", anchor=False)
             show_chart(
                 spending_chart(account), key="spending", as_table=st.toggle("Show as table", key="spending_table")

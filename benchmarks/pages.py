@@ -1,0 +1,131 @@
+"""What a visitor waits for in a real browser, against what was promised. Needs Chromium, so it runs only by itself.
+
+python -m benchmarks.pages [--rounds 3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+PROMISED = {"first heading": 3.0, "warm page change": 1.0, "page with charts": 3.0, "cancel until told": 2.0}
+CHROMIUM = "/usr/bin/chromium"
+DRAWN = """() => document.querySelectorAll('[data-testid=stPlotlyChart]').length
+    && [...document.querySelectorAll('[data-testid=stPlotlyChart]')].every(c => c.querySelector('.xtitle'))"""
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """The app on a free port, with a ledger of its own."""
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true", "--server.port"]
+    with tempfile.TemporaryDirectory() as home:
+        server = subprocess.Popen(  # noqa: S603  our own command
+            [*command, str(port)], env={**os.environ, "DPSYNTH_HOME": home}, stdout=subprocess.DEVNULL
+        )
+        try:
+            while True:
+                try:
+                    urllib.request.urlopen(f"http://localhost:{port}/_stcore/health")
+                    break
+                except OSError:
+                    time.sleep(0.1)
+            yield f"http://localhost:{port}"
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def quiet(page: Page) -> Page:
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    return page
+
+
+def follow(page: Page, name: str) -> None:
+    quiet(page).get_by_test_id("stSidebar").get_by_role("link", name=name, exact=True).click()
+
+
+def taken(action: Callable[[], object], arrived: Callable[[], object]) -> float:
+    """Seconds from an action until it has arrived."""
+    began = time.perf_counter()
+    action()
+    arrived()
+    return time.perf_counter() - began
+
+
+def visit(browser: Browser, url: str) -> dict[str, float]:
+    """One visitor's waits."""
+    page = browser.new_context(viewport={"width": 1400, "height": 900}).new_page()
+    page.set_default_timeout(120_000)
+    heading = page.get_by_role("heading", level=1)
+    times = {"first heading": taken(lambda: page.goto(url), lambda: expect(heading).to_have_text("DPSynth"))}
+    quiet(page).get_by_role("button", name="Try an example").click()
+    page.wait_for_function(DRAWN)
+    for name in ("Mechanism", "Home"):
+        follow(page, name)
+        expect(heading).to_have_text("DPSynth" if name == "Home" else name)
+    times["warm page change"] = taken(
+        lambda: follow(page, "Synthesize"), lambda: expect(heading).to_have_text("Synthesize")
+    )
+    times["page with charts"] = taken(lambda: follow(page, "Mechanism"), lambda: page.wait_for_function(DRAWN))
+    times["cancel until told"] = cancelled(page)
+    page.context.close()
+    return times
+
+
+def cancelled(page: Page) -> float:
+    """A run that takes long: twenty tables from a million rows."""
+    follow(page, "Data")
+    quiet(page).get_by_role("combobox", name="Example").click()
+    page.get_by_role("option", name="Ten clusters in the plane").click()
+    rows = quiet(page).get_by_role("spinbutton", name="Rows to simulate")
+    rows.fill("1000000")
+    rows.press("Enter")
+    quiet(page).get_by_role("button", name="Use this example").click()
+    expect(page.get_by_text("1,000,000 rows, 2 columns")).to_be_visible()
+    follow(page, "Synthesize")
+    tables = quiet(page).get_by_role("spinbutton", name="Synthetic tables")
+    tables.fill("20")
+    tables.press("Enter")
+    expect(page.get_by_text("20 synthetic tables")).to_be_visible()
+    quiet(page).get_by_role("button", name="Synthesize", exact=True).click()
+    expect(page.get_by_text(re.compile(r"table \d+ of 20"))).to_be_visible()
+    return taken(
+        page.get_by_role("button", name="Cancel", exact=True).click,
+        lambda: expect(page.get_by_text("The run was cancelled.")).to_be_visible(),
+    )
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    rounds = parser.parse_args().rounds
+    expect.set_options(timeout=120_000)
+    with serving() as url, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--headless", "--no-sandbox"])
+        visits = [visit(browser, url) for _ in range(rounds)]
+        browser.close()
+    load = os.getloadavg()[0]
+    print(f"Waits in a browser, best and worst of {rounds} ({os.cpu_count()} cores, load {load:.1f})")
+    for name, promised in PROMISED.items():
+        found = [times[name] for times in visits]
+        share = min(found) / promised
+        print(f"  {name:18} {min(found):6.2f} s to {max(found):6.2f} s, promised {promised:.0f} s: {share:.2f} x")
+
+
+if __name__ == "__main__":
+    main()
