@@ -15,6 +15,11 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
+def part_of(progress: Progress, step: int, steps: int) -> Progress:
+    """The progress of one of several equal steps."""
+    return lambda stage, done: progress(stage, (step + done) / steps)
+
+
 def run_all(
     work: Callable[[Task], Result], tasks: Sequence[Task], *, stage: str, progress: Progress, workers: int | None = None
 ) -> list[Result]:
