@@ -187,19 +187,30 @@ def dp_pvalues(
     """p-values of many simulated tables at once, with simulation noise: for experiments, never for a release."""
     budget = Budget.of(epsilon, delta)
     for_size, for_u = _shares(budget.epsilon)
-    drawn = n1 + discrete_laplace(rng, float_up(1 / for_size), doubled.shape)
+    drawn = n1 + discrete_laplace(rng, float_up(1 / for_size), doubled.shape).astype(np.int64)
     smaller = lower_bound(drawn, n, for_size, budget.delta)
     out = np.ones(len(doubled))
     for size in np.unique(smaller):
         at = smaller == size
         scale = float_up(2 * (n - int(size)) / for_u)
-        noisy = doubled[at] + discrete_laplace(rng, scale, int(at.sum()))
+        noisy = doubled[at] + discrete_laplace(rng, scale, int(at.sum())).astype(np.int64)
         out[at] = _pvalue(noisy, int(size), n, scale, _MERGED)
     return out
 
 
-def discrete_laplace(rng: np.random.Generator, scale: float, size: int | tuple[int, ...]) -> IntArray:
-    """Simulation noise: the difference of two geometric variables, each the floor of an exponential one."""
-    first = np.floor(rng.standard_exponential(size) * scale)
-    first -= np.floor(rng.standard_exponential(size) * scale)
-    return first.astype(np.int64)
+def discrete_laplace(rng: np.random.Generator, scale: float, size: int | tuple[int, ...]) -> FloatArray:
+    """Simulation noise from one uniform number each: whole numbers, as floats.
+
+    P(|X| >= k) = 2 a^k / (1 + a) for k >= 1 with a = exp(-1/scale), so |X| is the whole part of
+    -scale ln(u (1 + a) / 2) for u uniform in (0, 1], or zero where that is negative.
+    """
+    u = 1.0 - rng.random(size)
+    upper = u > 0.5  # half of the numbers become positive, and both halves are uniform again
+    u *= 2.0
+    u -= upper
+    u *= (1 + math.exp(-1 / scale)) / 2
+    np.log(u, out=u)
+    u *= -scale
+    np.maximum(np.floor(u, out=u), 0.0, out=u)
+    np.negative(u, out=u, where=upper)
+    return u

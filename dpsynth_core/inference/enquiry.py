@@ -13,9 +13,10 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.calibrated import CalibratedMannWhitney, calibrated_mann_whitney
 from dpsynth_core.inference.comparison import Comparison
 from dpsynth_core.inference.histograms import HISTOGRAMS
+from dpsynth_core.inference.workers import part_of
 from dpsynth_core.inference.worth import EPSILONS, Worth, what_is_it_worth
 from dpsynth_core.jobs import Channel, reporter
-from dpsynth_core.progress import Point, Progress, no_progress
+from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.release import Release
 
 FEW_EPSILONS = (0.1, 1.0, 10.0)
@@ -64,23 +65,16 @@ def answer(enquiry: Enquiry, progress: Progress = no_progress) -> Answer:
     try:
         calibrated = calibrated_mann_whitney(
             release, value=enquiry.value, group=enquiry.group, table=enquiry.table, seed=SEED,
-            simulations=None if quick else FEW_SIMULATIONS, progress=_part(progress, 0),
+            simulations=None if quick else FEW_SIMULATIONS, progress=part_of(progress, 0, 2),
         )  # fmt: skip
     except DPSynthError as error:
         problem = str(error)
     worth = what_is_it_worth(
         release.mechanism, *(max(1, round(size * scale)) for size in sizes), effect=enquiry.effect, today=epsilon,
         bins=comparison.value.levels, epsilons=EPSILONS if quick else FEW_EPSILONS, reps=300 if quick else FEW_REPS,
-        delta=None if budget is None or not budget.delta else budget.delta, seed=SEED, progress=_part(progress, 1),
+        delta=None if budget is None or not budget.delta else budget.delta, seed=SEED, progress=part_of(progress, 1, 2),
     )  # fmt: skip
     return Answer(worth=worth, calibrated=calibrated, problem=problem)
-
-
-def _part(progress: Progress, which: int) -> Progress:
-    def report(stage: str, done: float, /, *points: Point) -> None:
-        progress(stage, (which + done) / 2, *points)
-
-    return report
 
 
 def run_enquiry(enquiry: Enquiry, job_id: str, channel: Channel) -> Answer:

@@ -6,6 +6,7 @@ over processes. Everything is simulated, so nothing is private and everything ca
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
@@ -27,10 +28,9 @@ from dpsynth_core.inference.null_counts import null_statistics
 from dpsynth_core.inference.pairs_won import u_of_rows, u_within_cells
 from dpsynth_core.inference.populations import GROUP, LOWER, UPPER, VALUE, Population, populations
 from dpsynth_core.inference.proportions import Proportion
-from dpsynth_core.inference.workers import run_all
+from dpsynth_core.inference.workers import part_of, run_all
 from dpsynth_core.mechanisms.base import Mechanism, Progress, check_between, check_choice, check_whole, no_progress
 from dpsynth_core.private import PrivateTable
-from dpsynth_core.progress import Point
 from dpsynth_core.release import synthesize
 
 Test: TypeAlias = Literal["ordinary", "calibrated", "dp"]
@@ -135,24 +135,13 @@ def error_rates(
         mechanism=mechanism, budget=Budget.of(epsilon, (DELTA if test == "dp" else 0) if delta is None else delta),
         bins=bins, test=test, simulations=simulations,
     )  # fmt: skip
-    rejected, undefined = [], 0
-    for i, population in enumerate(both):
-        stream = np.random.SeedSequence([seed, i])
-        pvalues = trial.pvalues(population, reps, stream, _half(progress, i), workers)
-        rejected.append(int((pvalues <= alpha).sum()))
-        undefined += int(np.isnan(pvalues).sum())
+    null, signal = trial.pvalues(both, reps, np.random.SeedSequence(seed), progress, workers)
     return ErrorRates(
         test=test, epsilon=float(trial.budget.epsilon), n1=n1, n2=n - n1, effect=effect, alpha=alpha,
-        type_one=Proportion(count=rejected[0], reps=reps),
-        type_two=Proportion(count=reps - rejected[1], reps=reps), undefined=undefined,
+        type_one=Proportion(count=int((null <= alpha).sum()), reps=reps),
+        type_two=Proportion(count=reps - int((signal <= alpha).sum()), reps=reps),
+        undefined=int(np.isnan(null).sum() + np.isnan(signal).sum()),
     )  # fmt: skip
-
-
-def _half(progress: Progress, which: int) -> Progress:
-    def report(stage: str, done: float, /, *points: Point) -> None:
-        progress(stage, (which + done) / 2, *points)
-
-    return report
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,18 +160,23 @@ class Trial:
     """Null releases for each calibrated test."""
 
     def pvalues(
-        self, population: Population, reps: int, stream: np.random.SeedSequence, progress: Progress,
+        self, each: Sequence[Population], reps: int, stream: np.random.SeedSequence, progress: Progress = no_progress,
         workers: int | None = None,
-    ) -> FloatArray:  # fmt: skip
-        """One for each repetition; not a number where the released table left nothing to test."""
-        if self.test == "dp":
-            return self._dp(population, reps, np.random.default_rng(stream), progress)
-        if self.mechanism is None:
+    ) -> list[FloatArray]:  # fmt: skip
+        """For each population, one per repetition; not a number where the released table left nothing to test."""
+        if self.test != "dp" and self.mechanism is None:
             raise ParameterError("mechanism", None, allowed="a mechanism, for a test on its releases")
-        law = self._law(population.n)
-        if law is None:
-            return self._rows(population, reps, stream, progress, workers)
-        return self._counts(law, population, reps, np.random.default_rng(stream), progress)
+        law = self._law(each[0].n)
+        if self.test != "dp" and law is None:
+            return self._rows(each, reps, stream, progress, workers)
+        out = []
+        for i, (population, child) in enumerate(zip(each, stream.spawn(len(each)), strict=True)):
+            rng, part = np.random.default_rng(child), part_of(progress, i, len(each))
+            if self.test == "dp" or law is None:
+                out.append(self._dp(population, reps, rng, part))
+            else:
+                out.append(self._counts(law, population, reps, rng, part))
+        return out
 
     def _law(self, n: int) -> HistogramLaw | None:
         if not isinstance(self.mechanism, HISTOGRAMS):
@@ -231,15 +225,19 @@ class Trial:
         )
 
     def _rows(
-        self, population: Population, reps: int, stream: np.random.SeedSequence, progress: Progress,
+        self, each: Sequence[Population], reps: int, stream: np.random.SeedSequence, progress: Progress,
         workers: int | None,
-    ) -> FloatArray:  # fmt: skip
-        children = stream.spawn(reps)
-        tasks = [
-            _Repetitions(trial=self, population=population, streams=tuple(children[start : start + RUNS_PER_TASK]))
-            for start in range(0, reps, RUNS_PER_TASK)
-        ]
-        return np.concatenate(run_all(_repeat, tasks, stage="Simulating releases", progress=progress, workers=workers))
+    ) -> list[FloatArray]:  # fmt: skip
+        """Repetition by repetition, all populations over the same processes."""
+        tasks = []
+        for population, child in zip(each, stream.spawn(len(each)), strict=True):
+            streams = child.spawn(reps)
+            tasks += [
+                _Repetitions(trial=self, population=population, streams=tuple(streams[start : start + RUNS_PER_TASK]))
+                for start in range(0, reps, RUNS_PER_TASK)
+            ]
+        done = run_all(_repeat, tasks, stage="Simulating releases", progress=progress, workers=workers)
+        return np.split(np.concatenate(done), len(each))
 
 
 def doubled_us(population: Population, reps: int, rng: np.random.Generator, progress: Progress) -> IntArray:

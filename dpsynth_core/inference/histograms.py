@@ -24,8 +24,8 @@ from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.mechanisms.smoothed_histogram import SmoothedHistogram, smoothing_constant
 from dpsynth_core.partition.rules import COUNT_SENSITIVITY, spurious_threshold
 
-CELLS_AT_ONCE = 1_000_000
-"""Cells of all tables that are worked on together: they fit the processor's cache, or nearly."""
+CELLS_AT_ONCE = 32_768
+"""Cells of all tables that are worked on together: they fit the processor's cache."""
 HISTOGRAMS = (PerturbedHistogram, KDGrid, SmoothedHistogram)
 """Mechanisms whose releases are known by their counts."""
 CUT = 1.5
@@ -64,7 +64,7 @@ class HistogramLaw(ABC):
     """Whether the group column stands before the value column in the schema."""
 
     @abstractmethod
-    def _run(self, counts: FloatArray, rng: np.random.Generator) -> FloatArray:
+    def _run(self, counts: IntArray | FloatArray, rng: np.random.Generator) -> FloatArray:
         """Synthetic counts of tables that are flat in the schema's order."""
 
     def run(self, counts: IntArray | FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -72,7 +72,7 @@ class HistogramLaw(ABC):
         out = np.empty(counts.shape)
         step = max(1, CELLS_AT_ONCE // math.prod(self.shape))
         for start in range(0, len(counts), step):
-            part = counts[start : start + step].astype(np.float64)
+            part = counts[start : start + step]
             flat = (part if self.group_first else part.swapaxes(1, 2)).reshape(len(part), -1)
             drawn = self._run(flat, rng)
             if self.group_first:
@@ -99,18 +99,24 @@ class NoisyCounts(HistogramLaw):
     threshold: int
     """Smallest noisy count that is kept."""
 
-    def _run(self, counts: FloatArray, rng: np.random.Generator) -> FloatArray:
-        noisy = counts + discrete_laplace(rng, self.scale, counts.shape)
-        noisy[noisy < self.threshold] = 0.0
-        ends = np.cumsum(noisy, axis=1)
+    def _run(self, counts: IntArray | FloatArray, rng: np.random.Generator) -> FloatArray:
+        ends = discrete_laplace(rng, self.scale, counts.shape)
+        ends += counts
+        if self.threshold == 1:
+            np.maximum(ends, 0.0, out=ends)
+        else:
+            ends[ends < self.threshold] = 0.0
+        np.cumsum(ends, axis=1, out=ends)
         empty = ends[:, -1] <= 0
         ends[empty] = 1.0
         # Systematic sampling, as PartitionModel does it: one uniform start, then equal steps.
         ends *= self.rows / ends[:, -1:]
         ends -= rng.random((len(ends), 1))
-        np.clip(np.ceil(ends, out=ends), 0, self.rows, out=ends)
+        np.minimum(np.ceil(ends, out=ends), self.rows, out=ends)
         ends[:, -1] = self.rows
-        drawn = np.diff(ends, prepend=0.0, axis=1)
+        drawn = np.empty_like(ends)
+        drawn[:, 0] = ends[:, 0]
+        np.subtract(ends[:, 1:], ends[:, :-1], out=drawn[:, 1:])
         if empty.any():
             drawn[empty] = self._from_nothing(int(empty.sum()), rng)
         return drawn
@@ -153,7 +159,7 @@ class SmoothedCounts(HistogramLaw):
     alpha: float
     """Added to every cell."""
 
-    def _run(self, counts: FloatArray, rng: np.random.Generator) -> FloatArray:
+    def _run(self, counts: IntArray | FloatArray, rng: np.random.Generator) -> FloatArray:
         chances = counts + self.alpha
         chances /= chances.sum(axis=1, keepdims=True)
         return rng.multinomial(self.rows, chances).astype(np.float64)

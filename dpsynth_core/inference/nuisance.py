@@ -29,8 +29,14 @@ class Nuisance:
 
     def draw(self, tables: int, rng: np.random.Generator) -> IntArray:
         """That many null tables for each released one: of shape (released x tables, groups, values)."""
-        chances, sizes = np.repeat(self.chances, tables, axis=0), np.repeat(self.sizes, tables, axis=0)
-        return np.stack([rng.multinomial(size, chances) for size in sizes.T], axis=1)
+        # The likeliest values first: once all rows are placed, the sampler stops.
+        order = np.argsort(-self.chances, axis=1, kind="stable")
+        chances = np.repeat(np.take_along_axis(self.chances, order, axis=1), tables, axis=0)
+        order, sizes = np.repeat(order, tables, axis=0), np.repeat(self.sizes, tables, axis=0)
+        out = np.empty((len(sizes), sizes.shape[1], chances.shape[1]), dtype=np.int64)
+        for group, size in enumerate(sizes.T):
+            np.put_along_axis(out[:, group], order, rng.multinomial(size, chances), axis=1)
+        return out
 
 
 def from_shares(released: FloatArray, n: int) -> Nuisance:

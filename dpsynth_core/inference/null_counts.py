@@ -16,7 +16,7 @@ from dpsynth_core.partition.grid import Grid
 from dpsynth_core.private import PrivateTable
 from dpsynth_core.release import Release
 
-CELLS_AT_ONCE = 1_000_000
+CELLS_AT_ONCE = 200_000
 """Cells of all simulated tables that are held at a time."""
 
 

@@ -125,11 +125,13 @@ class Population:
     def counts(self, tables: int, bins: int, rng: np.random.Generator) -> IntArray:
         """Counts by group (False first) and cell of that many tables: the law of drawing rows and counting them."""
         edges = np.linspace(self.lower, self.upper, bins + 1)[1:-1]
-        drawn = []
-        for size, law in ((self.n1, self.first), (self.n2, self.second)):
+        drawn = np.empty((tables, 2, bins), dtype=np.int64)
+        for group, (size, law) in enumerate(((self.n1, self.first), (self.n2, self.second))):
             chances = np.diff(np.concatenate([[0.0], law.below(edges), [1.0]]))
-            drawn.append(rng.multinomial(size, np.maximum(chances, 0.0), size=tables))
-        return np.stack(drawn, axis=1)
+            # The likeliest cells first: once all rows are placed, the sampler stops.
+            order = np.argsort(-chances, kind="stable")
+            drawn[:, group, order] = rng.multinomial(size, np.maximum(chances[order], 0.0), size=tables)
+        return drawn
 
     def rows(self, tables: int, rng: np.random.Generator) -> FloatArray:
         """Values of that many tables, the first group's before the second's, inside the declared range."""

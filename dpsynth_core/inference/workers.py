@@ -9,10 +9,19 @@ from multiprocessing import current_process
 from typing import TypeVar
 
 from dpsynth_core.jobs import quiet_context
-from dpsynth_core.mechanisms.base import Progress
+from dpsynth_core.progress import Point, Progress
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+
+
+def part_of(progress: Progress, step: int, steps: int) -> Progress:
+    """Progress of one of several equal steps, told as progress of the whole."""
+
+    def report(stage: str, done: float, /, *points: Point) -> None:
+        progress(stage, (step + done) / steps, *points)
+
+    return report
 
 
 def run_all(

@@ -18,8 +18,8 @@ from dpsynth_core.inference.experiments import ALPHA, ErrorRates, Test, doubled_
 from dpsynth_core.inference.histograms import HISTOGRAMS
 from dpsynth_core.inference.populations import LOWER, UPPER, Population, populations
 from dpsynth_core.inference.proportions import Proportion
+from dpsynth_core.inference.workers import part_of
 from dpsynth_core.mechanisms.base import Mechanism, Progress, check_whole, no_progress
-from dpsynth_core.progress import Point
 
 EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
@@ -72,16 +72,16 @@ def verdict(rates: ErrorRates) -> str:
     judged = f"as it should be, at most {allowed}" if sound else f"{allowed} would be acceptable"
     missed, unit = _of_100(rates.type_two), "standard deviation" if rates.effect == 1 else "standard deviations"
     return (
-        f"Of 100 analysts testing a difference that does not exist, about {false} would report one; {judged}. "
-        f"Of 100 testing a difference of {rates.effect:g} {unit}, about {missed} would miss it."
+        f"Of 100 analysts testing a difference that does not exist, {false} would report one; {judged}. "
+        f"Of 100 testing a difference of {rates.effect:g} {unit}, {missed} would miss it."
     )
 
 
 def calibrated_verdict(rates: ErrorRates) -> str:
     """The same for the calibrated test, in a sentence."""
     return (
-        f"With the calibrated test, about {_of_100(rates.type_one)} would report a difference that does not exist and "
-        f"about {_of_100(rates.type_two)} would miss the one that does."
+        f"With the calibrated test, {_of_100(rates.type_one)} would report a difference that does not exist and "
+        f"{_of_100(rates.type_two)} would miss the one that does."
     )
 
 
@@ -90,7 +90,7 @@ def _of_100(share: Proportion) -> str:
     whole = round(100 * share.estimate)
     if whole == 0 and share.count:
         return "fewer than 1"
-    return "more than 99" if whole == 100 and share.count < share.reps else str(whole)
+    return "more than 99" if whole == 100 and share.count < share.reps else f"about {whole}"
 
 
 def what_is_it_worth(
@@ -150,14 +150,14 @@ def what_is_it_worth(
             error_rates(
                 mechanism, epsilon=epsilon, n=n1 + n2, ratio=n1 / (n1 + n2), effect=effect, bins=bins, reps=reps,
                 test=test, alpha=alpha, delta=delta, shape=shape, lower=lower, upper=upper, seed=seed, workers=workers,
-                progress=_part(progress, i * len(grid) + j, steps),
+                progress=part_of(progress, i * len(grid) + j, steps),
             )
             for j, epsilon in enumerate(grid)
         )  # fmt: skip
     both = populations(n1=n1, n2=n2, effect=effect, shape=shape, lower=lower, upper=upper)
     return Worth(
         ordinary=curves["ordinary"], calibrated=curves.get("calibrated", ()), today=marked,
-        reference=_reference(both, grid, effect, reps, alpha, seed, _part(progress, steps - 1, steps)),
+        reference=_reference(both, grid, effect, reps, alpha, seed, part_of(progress, steps - 1, steps)),
     )  # fmt: skip
 
 
@@ -173,7 +173,7 @@ def _reference(  # noqa: PLR0917  the order of arguments is that of the caller's
     """The private test on the original; U does not depend on epsilon, so one set of tables serves the whole curve."""
     rng = np.random.default_rng([seed, 2])
     n1, n = both[0].n1, both[0].n
-    doubled = [doubled_us(population, reps, rng, progress) for population in both]
+    doubled = [doubled_us(population, reps, rng, part_of(progress, i, 2)) for i, population in enumerate(both)]
     out = []
     for epsilon in grid:
         null, signal = (
@@ -184,10 +184,3 @@ def _reference(  # noqa: PLR0917  the order of arguments is that of the caller's
             type_one=Proportion(count=null, reps=reps), type_two=Proportion(count=reps - signal, reps=reps),
         ))  # fmt: skip
     return tuple(out)
-
-
-def _part(progress: Progress, step: int, steps: int) -> Progress:
-    def report(stage: str, done: float, /, *points: Point) -> None:
-        progress(stage, (step + done) / steps, *points)
-
-    return report

@@ -1,0 +1,194 @@
+"""The calibrated test: valid where the ordinary one is not, for any mechanism, from the release alone."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpsynth_core as dp
+from dpsynth_core.errors import DPSynthError, SchemaError
+from dpsynth_core.inference import GroupsError, calibrated_mann_whitney, error_rates
+from dpsynth_core.inference.calibrated import calibrated_pvalue
+from dpsynth_core.mechanisms.base import Mechanism
+from dpsynth_core.mechanisms.kd_tree import KDTree
+from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
+from dpsynth_core.mechanisms.smoothed_histogram import SmoothedHistogram
+
+PERTURBED = PerturbedHistogram(placement="centre")
+SKEWED = np.exp2(-np.arange(100) / 10)
+
+
+def at_most(level: float, reps: int) -> float:
+    """Four standard errors above a level: once in some 30,000 runs if the level holds, and seeds are fixed."""
+    return level + 4 * math.sqrt(level * (1 - level) / reps)
+
+
+def release(mechanism: Mechanism, *, extra: bool = False, epsilon: float = 1.0, seed: int = 0) -> dp.Release:
+    rng = np.random.default_rng(seed)
+    n = 400
+    facts = [
+        {"name": "arm", "kind": "categorical", "categories": ["a", "b", "c"], "nullable": True, "public": True},
+        {"name": "score", "kind": "integer", "lower": 0, "upper": 50, "bins": 17, "nullable": True, "public": True},
+    ]
+    table = pd.DataFrame({"arm": rng.choice(["a", "b", "c", None], n), "score": rng.integers(5, 30, n).astype(float)})
+    table.loc[table["arm"] == "a", "score"] += 12
+    table.loc[::9, "score"] = np.nan
+    if extra:
+        facts.append({"name": "age", "kind": "continuous", "lower": 0, "upper": 100, "bins": 8, "public": True})
+        table["age"] = rng.uniform(20, 80, n)
+    return dp.synthesize(
+        dp.PrivateTable(table, dp.Schema.from_dict({"columns": facts})), mechanism, epsilon=epsilon, seed=seed
+    )
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(50, 1.0), (100, 1.0), (500, 0.1), (1000, 0.1), (20_000, 0.01)])
+def test_false_discoveries_are_rare_where_the_ordinary_test_makes_many(n: int, epsilon: float) -> None:
+    reps = 250
+    calibrated = error_rates(PERTURBED, epsilon=epsilon, n=n, reps=reps, test="calibrated")
+    assert calibrated.type_one.estimate <= at_most(0.05, reps)
+    ordinary = error_rates(PERTURBED, epsilon=epsilon, n=n, reps=reps)
+    if n >= 500:
+        assert ordinary.type_one.estimate > 0.35
+
+
+def test_it_finds_a_difference_of_one_deviation() -> None:
+    assert error_rates(PERTURBED, epsilon=1, n=500, reps=300, test="calibrated").power.low > 0.95
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "n", "epsilon"),
+    [(PERTURBED, 1000, 1.0), (SmoothedHistogram(placement="centre", rows=500), 20_000, 5.0)],
+    ids=["perturbed", "smoothed"],
+)
+def test_unequal_groups_are_not_taken_for_a_difference(mechanism: Mechanism, n: int, epsilon: float) -> None:
+    """Noise dilutes the smaller group more; the ordinary test sees that even in smoothed histograms."""
+    given = {"epsilon": epsilon, "n": n, "ratio": 0.1, "shape": SKEWED, "reps": 200}
+    assert error_rates(mechanism, **given).type_one.estimate > 0.5
+    assert error_rates(mechanism, **given, test="calibrated").type_one.estimate <= at_most(0.05, 200)
+
+
+def test_a_single_release_by_counts() -> None:
+    given = release(PERTURBED, epsilon=5)
+    spent = given.charges
+    found = calibrated_mann_whitney(given, value="score", group="arm", levels=("a", "b"), seed=3)
+    assert found.path == "counts"
+    assert found.simulations == 999
+    assert found.pvalue == pytest.approx(1 / 1000)
+    assert found.statistic > 0, "the first level has the larger values"
+    assert found.error == pytest.approx(math.sqrt(0.001 * 0.999 / 1000))
+    assert found.ordinary.n1 + found.ordinary.n2 < 400, "other levels and missing values are left out"
+    assert given.charges == spent, "post-processing costs nothing"
+    nothing = calibrated_mann_whitney(given, value="score", group="arm", levels=("b", "c"), seed=3)
+    assert nothing.pvalue > 0.01
+
+
+@pytest.mark.parametrize("mechanism", [KDTree(), PerturbedHistogram()], ids=["kd_tree", "perturbed"])
+def test_a_single_release_by_running_the_mechanism(mechanism: Mechanism) -> None:
+    given = release(mechanism, extra=True, epsilon=20)
+    table = given.sample()
+    told: list[float] = []
+    found, again = (
+        calibrated_mann_whitney(
+            given, value="score", group="arm", levels=("a", "b"), table=table, simulations=39, seed=1, workers=1,
+            progress=lambda _, done: told.append(done),
+        )
+        for _ in range(2)
+    )  # fmt: skip
+    assert found.path == "rows"
+    assert found == again
+    assert told[0] == 0
+    assert found.pvalue <= 0.05
+    unrelated = calibrated_mann_whitney(
+        given, value="age", group="arm", levels=("a", "b"), simulations=39, seed=1, workers=1
+    )
+    assert unrelated.pvalue > 0.025
+
+
+def test_counts_and_runs_of_the_mechanism_agree() -> None:
+    """A release that counts suffice for, and the same calibrated by running the mechanism on shuffled rows."""
+    from dpsynth_core.inference.comparison import Comparison
+    from dpsynth_core.inference.null_rows import null_releases
+
+    given = release(PERTURBED, epsilon=20)
+    comparison = Comparison.of(given.schema, value="score", group="arm", levels=("b", "c"))
+    by_counts = calibrated_mann_whitney(given, value="score", group="arm", levels=("b", "c"), seed=0)
+    assert given.guarantee.budget is not None
+    runs = null_releases(
+        given, [comparison], given.sample(), budget=given.guarantee.budget, simulations=100,
+        rng=np.random.default_rng(0), progress=lambda *_: None, workers=1,
+    )[:, 0]  # fmt: skip
+    # Both are near the ordinary z at this epsilon; means and deviations agree within four standard errors.
+    assert abs(runs.mean() - by_counts.null_mean) < 4 * runs.std() / 10
+    assert runs.std() == pytest.approx(by_counts.null_deviation, rel=4 / math.sqrt(200))
+
+
+def test_a_cancel_is_heard() -> None:
+    def cancel(stage: str, done: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        calibrated_mann_whitney(
+            release(KDTree(), extra=True), value="score", group="arm", levels=("a", "b"), progress=cancel, workers=1
+        )
+
+
+def test_pvalues_of_exchangeable_statistics_are_valid() -> None:
+    rng = np.random.default_rng(0)
+    z = rng.normal(3.0, 2.0, (20_000, 100))
+    p = calibrated_pvalue(z[:, 0], z[:, 1:])
+    for level in (0.05, 0.2, 0.5):
+        assert abs((p <= level).mean() - level) <= 4 * math.sqrt(level * (1 - level) / len(p))
+    assert calibrated_pvalue(np.zeros(1), np.zeros((1, 19))).tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"value": "score", "group": "arm"}, "two levels"),
+        ({"value": "score", "group": "arm", "levels": ("a", "z")}, "levels is 'z'"),
+        ({"value": "score", "group": "arm", "levels": ("a", "a")}, "two different"),
+        ({"value": "arm", "group": "score"}, "order"),
+        ({"value": "score", "group": "score"}, "another column"),
+        ({"value": "nonsense", "group": "arm"}, "column"),
+        ({"value": "score", "group": "arm", "levels": ("a", "b"), "simulations": 5}, "at least 19"),
+    ],
+)
+def test_what_cannot_be_compared_is_explained(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(DPSynthError, match=message):
+        calibrated_mann_whitney(release(PERTURBED), **arguments)  # type: ignore[arg-type]
+
+
+def test_degenerate_tables_are_explained() -> None:
+    given = release(PERTURBED)
+    table = given.sample()
+    with pytest.raises(GroupsError, match="No row of this table has 'arm' equal to 'b'"):
+        calibrated_mann_whitney(given, value="score", group="arm", levels=("a", "b"), table=table[table["arm"] == "a"])
+    with pytest.raises(GroupsError, match="All values of 'score' are equal"):
+        calibrated_mann_whitney(given, value="score", group="arm", levels=("a", "b"), table=table.assign(score=7))
+    numeric = dp.Schema.from_dict(
+        {"columns": [{"name": n, "kind": "continuous", "lower": 0, "upper": 1, "public": True} for n in "xy"]}
+    )
+    private = dp.PrivateTable(pd.DataFrame({"x": [0.1, 0.2], "y": [0.3, 0.4]}), numeric)
+    with pytest.raises(SchemaError, match="labels"):
+        calibrated_mann_whitney(dp.synthesize(private, PERTURBED, epsilon=1), value="x", group="y")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["uniform", "skewed", "two peaks", "spike"])
+@pytest.mark.parametrize("ratio", [0.5, 0.15])
+@pytest.mark.parametrize(("n", "epsilon"), [(100, 1.0), (1000, 0.1), (1000, 1.0)])
+def test_other_shapes_and_sizes(shape: str, ratio: float, n: int, epsilon: float) -> None:
+    """The null is estimated, so the level holds only approximately; it stays near it whatever the values look like."""
+    place = np.arange(100)
+    shares = {
+        "uniform": np.ones(100),
+        "skewed": SKEWED,
+        "two peaks": np.exp(-(((place - 20) / 4) ** 2)) + np.exp(-(((place - 80) / 4) ** 2)),
+        "spike": np.where(place == 0, 0.8, 0.2 / 99),
+    }[shape]
+    reps = 600
+    found = error_rates(PERTURBED, epsilon=epsilon, n=n, ratio=ratio, shape=shares, reps=reps, test="calibrated")
+    assert found.type_one.estimate <= at_most(0.06, reps)
