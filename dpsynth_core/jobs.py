@@ -311,8 +311,13 @@ def _in_words(error: Exception) -> str:
 
 
 def _warm_up() -> None:
-    """Import what every task needs, before one arrives."""
+    """Import what every task needs, and load (or, the first time, compile) machine code, before one arrives."""
     import dpsynth_core  # noqa: F401, PLC0415
+    from dpsynth_core.models import score  # noqa: PLC0415
+    from dpsynth_core.trees import optimal  # noqa: PLC0415
+
+    score.warm_up()
+    optimal.warm_up()
 
 
 def reporter(job_id: str, channel: Channel) -> Progress:
