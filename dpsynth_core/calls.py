@@ -15,11 +15,13 @@ from dpsynth_core.budget import Budget
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
 Primitive: TypeAlias = Literal[
-    "laplace", "sparse_laplace", "decisions", "smoothed", "exponential", "permute_and_flip",
+    "laplace", "sparse_laplace", "decisions", "smoothed", "exponential", "permute_and_flip", "metropolis",
     "integers", "uniform", "binomial", "geometric", "distinct",
 ]  # fmt: skip
 Pick: TypeAlias = Callable[[int], NDArray[Any]]
 """Returns the keys of that many different cells, drawn uniformly from those that hold no row."""
+Walk: TypeAlias = Callable[[np.random.Generator, float], Any]
+"""A random walk towards the density exp(score / scale), given its randomness and the scale."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +54,8 @@ class Call:
     """Which cell each private value belongs to, where only the occupied cells of a larger domain are given."""
     pick: Pick | None = None
     """Names empty cells, where empty ones take part in the draw without being listed."""
+    walk: Walk | None = None
+    """Draws by walking, where no list of all outcomes can be made."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -144,7 +144,13 @@ def quiet_context() -> SpawnContext:
 class JobRunner:
     """A few worker processes, shared by everybody; each job is known only to who submitted it."""
 
-    def __init__(self, at_once: int = AT_ONCE) -> None:
+    def __init__(self, at_once: int = AT_ONCE, *, compile_ahead: bool = False) -> None:
+        """Start the workers.
+
+        Args:
+            at_once: How many jobs run side by side.
+            compile_ahead: Whether a process of its own compiles what becomes machine code, so that nobody waits for it.
+        """
         self._at_once = at_once
         self._context = quiet_context()
         # Held while the queue changes; whoever holds it may end a job, which changes the queue again.
@@ -154,6 +160,8 @@ class JobRunner:
         self._flushes: dict[str, threading.Event] = {}
         self._start_listening()
         self._pool = self._new_pool()
+        if compile_ahead:
+            self._context.Process(target=_compile, daemon=True).start()
 
     def _start_listening(self) -> None:
         # A process of its own: a worker that is killed while it writes to a shared pipe would block all others.
@@ -317,6 +325,20 @@ def _warm_up() -> None:
     """Import what every task needs, before one arrives; and give way to the app, which people are looking at."""
     import dpsynth_core  # noqa: F401, PLC0415
 
+    _give_way()
+
+
+def _compile() -> None:
+    """Compile what becomes machine code, once for this installation: later processes load it from disk."""
+    from dpsynth_core.models import score  # noqa: PLC0415
+    from dpsynth_core.trees import cart, optimal  # noqa: PLC0415
+
+    _give_way()
+    for module in (cart, optimal, score):
+        module.warm_up()
+
+
+def _give_way() -> None:
     if hasattr(os, "nice"):
         os.nice(NICENESS)
 

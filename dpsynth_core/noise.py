@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from randomgen import AESCounter
 
 from dpsynth_core.budget import Amount, Budget, Guarantee, exact, float_up
-from dpsynth_core.calls import Call, Charge, FloatArray, IntArray, Pick, Primitive, SparseNoisy
+from dpsynth_core.calls import Call, Charge, FloatArray, IntArray, Pick, Primitive, SparseNoisy, Walk
 from dpsynth_core.errors import BudgetError, ParameterError
 from dpsynth_core.samplers import (
     decided,
@@ -34,6 +34,7 @@ from dpsynth_core.samplers import (
     opendp_selection,
     sample_free,
     smoothed_cells,
+    walked,
     with_empty_cells,
 )
 
@@ -198,6 +199,25 @@ class Noise(ABC):
         """Index drawn by permute-and-flip (McKenna & Sheldon 2020): never worse than the exponential mechanism."""
         return self._select("permute_and_flip", scores, sensitivity, epsilon, label)
 
+    def metropolis(
+        self, walk: Walk, scores: NDArray[Any], *, sensitivity: Amount, epsilon: Amount, label: str
+    ) -> Any:  # fmt: skip
+        """A random walk whose law tends to the exponential mechanism's, exp(epsilon u / (2 sensitivity)).
+
+        It reaches that law in the limit only, so whoever calls this may not claim more than "asymptotic".
+
+        Args:
+            walk: Walks with the randomness and at the scale that it is given.
+            scores: The scores where it starts: recorded, so that their sensitivity can be measured.
+            sensitivity: Most that one replaced row can change any score.
+            epsilon: This draw's share of the budget.
+            label: What the draw is for.
+        """
+        charge = self._charge("metropolis", label, sensitivity, epsilon, 0)
+        scale = float_up(2 * charge.sensitivity / charge.budget.epsilon)
+        given = np.asarray(scores, dtype=np.float64)
+        return self._perform(Call(primitive="metropolis", private=given, parameters=(scale,), charge=charge, walk=walk))
+
     def _select(
         self,
         primitive: Literal["exponential", "permute_and_flip"],
@@ -282,7 +302,7 @@ class SecureNoise(Noise):
         # The key itself, not a seed that a weaker generator would stretch.
         self._generator = np.random.Generator(AESCounter(key=secrets.randbits(128)))
 
-    def _perform(self, call: Call) -> Any:
+    def _perform(self, call: Call) -> Any:  # noqa: PLR0911  one line for each primitive
         if call.private is None:
             return sample_free(self._generator, call)
         if call.primitive == "laplace":
@@ -293,6 +313,8 @@ class SecureNoise(Noise):
             return with_empty_cells(self._generator, call, decided(self._generator, call))
         if call.primitive == "smoothed":
             return smoothed_cells(self._generator, call)
+        if call.primitive == "metropolis":
+            return walked(self._generator, call)
         return opendp_selection(call.primitive, call.parameters[0])(call.private.tolist())
 
     @staticmethod
@@ -315,7 +337,7 @@ class SeededNoise(Noise):
         super().__init__(budget)
         self._generator = np.random.default_rng(seed)
 
-    def _perform(self, call: Call) -> Any:
+    def _perform(self, call: Call) -> Any:  # noqa: PLR0911  one line for each primitive
         if call.private is None:
             return sample_free(self._generator, call)
         if call.primitive == "laplace":
@@ -326,6 +348,8 @@ class SeededNoise(Noise):
             return with_empty_cells(self._generator, call, decided(self._generator, call))
         if call.primitive == "smoothed":
             return smoothed_cells(self._generator, call)
+        if call.primitive == "metropolis":
+            return walked(self._generator, call)
         return self._choose(call.private / call.parameters[0], call.primitive)
 
     def _choose(self, scores: FloatArray, primitive: Primitive) -> int:

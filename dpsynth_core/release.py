@@ -81,7 +81,7 @@ def synthesize(
     return Release(
         mechanism=mechanism,
         schema=private.schema,
-        guarantee=private.schema.judge(noise.judge(claim)),
+        guarantee=private.schema.judge(noise.judge(mechanism.judge(claim))),
         charges=noise.charges,
         model=model,
         n=private.n,

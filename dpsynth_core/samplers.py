@@ -139,6 +139,12 @@ def _bernoulli(generator: np.random.Generator, probability: Fraction, size: int)
     return np.asarray(heads, dtype=np.bool_)
 
 
+def walked(generator: np.random.Generator, call: Call) -> Any:
+    """Where the walk ends."""
+    assert call.walk is not None  # noqa: S101
+    return call.walk(generator, call.parameters[0])
+
+
 def sample_free(generator: np.random.Generator, call: Call) -> Any:
     """Randomness that no private value touches, the same way for both sources."""
     primitive, parameters = call.primitive, call.parameters

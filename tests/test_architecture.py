@@ -23,6 +23,7 @@ LAYERS = [
     ("private",),
     ("intake", "partition"),
     ("trees", "marginals"),
+    ("models",),
     ("mechanisms",),
     ("release", "jobs"),
     ("inference",),

@@ -156,6 +156,43 @@ def test_the_two_selections_are_not_the_same() -> None:
 
 
 @sources
+def test_a_walk_is_charged_first_and_gets_its_scale_and_randomness(source: Source) -> None:
+    noise = source(Budget.of(1))
+    told: list[float] = []
+
+    def walk(generator: np.random.Generator, scale: float) -> float:
+        told.append(scale)
+        return float(generator.random())
+
+    scores = np.array([-0.1, -0.2])
+    ended = noise.metropolis(walk, scores, sensitivity=Fraction(1, 200), epsilon=Fraction(1, 2), label="walk")
+    assert 0 <= ended < 1
+    assert told == [pytest.approx(2 / 200 / 0.5)]
+    assert [(charge.label, charge.budget.epsilon) for charge in noise.charges] == [("walk", Fraction(1, 2))]
+    with pytest.raises(BudgetError):
+        noise.metropolis(walk, scores, sensitivity=1, epsilon=1, label="too much")
+    assert len(told) == 1
+
+
+def test_a_replayed_walk_ends_where_it_ended_and_its_scores_are_compared() -> None:
+    recorder = Recorder(SeededNoise(Budget.of(1), seed=1))
+
+    def run(noise: Noise, score: float) -> Any:
+        return noise.metropolis(
+            lambda generator, _: generator.random(),
+            np.array([score]),
+            sensitivity=Fraction(1, 10),
+            epsilon=1,
+            label="w",
+        )
+
+    ended = run(recorder, 0.5)
+    replay = Replay(recorder)
+    assert run(replay, 0.55) == ended
+    assert replay.excess == pytest.approx(0.5)
+
+
+@sources
 @pytest.mark.parametrize("below", [7, 2**40, 2**63 - 1, 2**63, 2**80])
 def test_uniform_integers_of_any_size(source: Source, below: int) -> None:
     draws = source(PLENTY).integers(below, 2_000)

@@ -112,3 +112,22 @@ def test_a_table_is_aligned() -> None:
 def test_a_setup_refuses_nonsense() -> None:
     with pytest.raises(ParameterError, match="reps"):
         Setup(reps=0)
+
+
+def test_greedy_trees_break_the_bound_and_the_best_tree_does_not(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["table1", "--reps", "3", "--json", "--shrink", "25"]) == 0
+    (table,) = json.loads(capsys.readouterr().out)
+    assert len(table["rows"]) == 9
+    best = table["rows"][-1]
+    assert best["tree"] == "best tree, depth 2"
+    assert best["above 1/(2n) (%)"]["mean"] == 0
+    assert best["largest move x n"] < 0.5
+
+
+def test_the_second_table_has_a_row_for_every_method(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["table2", "--reps", "2", "--json", "--shrink", "40"]) == 0
+    (table,) = json.loads(capsys.readouterr().out)
+    means = {row["method"]: row["eps 4"] for row in table["rows"] if row["guarantee"]}
+    assert means.keys() >= {"no privacy: the model fitted", "pmse, finite lists", "smoothed_histogram"}
+    assert 0 <= means["pmse, finite lists"]["mean"] <= 0.25
+    assert table["rows"][0]["eps 0.25"]["reps"] == 2

@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol, Self
 
 import pandas as pd
 
-from dpsynth_core.budget import Amount, Budget, Status
+from dpsynth_core.budget import Amount, Budget, Guarantee, Status
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.mechanisms.plan import Plan, setting
 from dpsynth_core.noise import Noise
@@ -67,6 +67,10 @@ class Mechanism(ABC):
     @abstractmethod
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> Model:
         """Learn a model, spending the noise source's whole budget."""
+
+    def judge(self, guarantee: Guarantee) -> Guarantee:
+        """The guarantee that remains with these parameters: some choices leave less than the mechanism's best."""
+        return guarantee
 
 
 def check_whole(parameter: str, value: object, low: int, high: int, *, optional: bool = False) -> None:

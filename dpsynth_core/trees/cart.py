@@ -222,6 +222,12 @@ def fit_tree(
     )
 
 
+def warm_up() -> None:
+    """Compile now (or load what an earlier process compiled), so that nobody waits for it later."""
+    first, second = ([[0.0, 0.0], [1.0, 1.0]], [[1.0, 0.0], [2.0, 1.0]])
+    fit_tree(first, second, minsplit=2, minbucket=1)
+
+
 def _grown(
     table: CodedTable, *, cp: float, minsplit: int, minbucket: int, maxdepth: int
 ) -> tuple[IntArray, FloatArray, CodeArray]:

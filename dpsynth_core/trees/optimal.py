@@ -7,10 +7,6 @@ row i's leaf and c their share overall. A leaf with a synthetic and o original r
 The trees are those with cuts from ``dpsynth_core.trees.cuts``: made from the synthetic table alone. The maximum over
 such a family moves by less than 1/N when an original row is replaced (1/(2n) for equal sizes): docs/proofs.md. A greedy
 tree, which is what CART grows, has no such bound.
-
-Every pair of columns is counted once, cell by cell. A pair of cuts divides the rows into four leaves whose sizes are
-sums of a corner of that table, and each of the four serves two trees: one with the first cut at the root and one with
-the second.
 """
 
 from __future__ import annotations
@@ -20,10 +16,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dpsynth_core.compiled import compiled
-from dpsynth_core.encoding import BoolArray, FloatArray, IntArray
+from dpsynth_core.encoding import BoolArray, IntArray
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.trees.cuts import CellArray, Cells, CutTable, Table
+from dpsynth_core.trees.search import best_root, best_stump
 
 MOST_BINS = 1024
 """Tables of two columns' cells have at most about its square."""
@@ -160,129 +156,5 @@ def _leaves(node: Node) -> tuple[Leaf, ...]:
     return (node,) if isinstance(node, Leaf) else (*_leaves(node.inside), *_leaves(node.outside))
 
 
-@compiled
-def _best_stump(
-    synthetic: CellArray, original: CellArray, sizes: IntArray, nominal: IntArray
-) -> tuple[float, int, int]:
-    """The largest sum of a^2 / (a + o) over the two leaves of one cut, and which cut that is."""
-    made, given = float(synthetic.shape[1]), float(original.shape[1])
-    a_in, o_in = _inside(synthetic, sizes, nominal), _inside(original, sizes, nominal)
-    best, column, cut = -1.0, 0, 0
-    for i in range(len(sizes)):
-        for s in range(sizes[i] - 1 + nominal[i]):
-            a, o = a_in[i, s], o_in[i, s]
-            gain = _term(a, o) + _term(made - a, given - o)
-            if gain > best:
-                best, column, cut = gain, i, s
-    return best, column, cut
-
-
-@compiled
-def _best_root(synthetic: CellArray, original: CellArray, sizes: IntArray, nominal: IntArray) -> tuple[float, int, int]:
-    """The largest sum of a^2 / (a + o) over the leaves of a tree with a cut below each side of the root's."""
-    made, given = float(synthetic.shape[1]), float(original.shape[1])
-    a_in, o_in = _inside(synthetic, sizes, nominal), _inside(original, sizes, nominal)
-    most = a_in.shape[1]
-    # For each cut as the root's: the best that a second cut can make of the rows inside, and of those outside.
-    inside, outside = np.zeros((len(sizes), most)), np.zeros((len(sizes), most))
-    a_table, o_table = np.empty((most, most)), np.empty((most, most))
-    for i in range(len(sizes)):
-        _cut_twice(a_in[i], o_in[i], made, given, sizes[i] - 1 + nominal[i], nominal[i], inside[i], outside[i])
-        for j in range(i):
-            _count_pair(synthetic[i], synthetic[j], sizes[i], sizes[j], nominal[i], nominal[j], a_table)
-            _count_pair(original[i], original[j], sizes[i], sizes[j], nominal[i], nominal[j], o_table)
-            for s in range(sizes[i] - 1 + nominal[i]):
-                _cross(
-                    a_table[s], o_table[s], a_in[i, s], o_in[i, s], a_in[j], o_in[j], made, given,
-                    sizes[j] - 1 + nominal[j], inside[i], outside[i], s, inside[j], outside[j],
-                )  # fmt: skip
-    best, column, cut = -1.0, 0, 0
-    for i in range(len(sizes)):
-        for s in range(sizes[i] - 1 + nominal[i]):
-            if inside[i, s] + outside[i, s] > best:
-                best, column, cut = inside[i, s] + outside[i, s], i, s
-    return best, column, cut
-
-
-@compiled
-def _term(a: float, o: float) -> float:
-    """A leaf's a^2 / (a + o), and nothing for an empty one."""
-    rows = a + o
-    return a * a / (rows + (rows == 0.0))
-
-
-@compiled
-def _inside(cells: CellArray, sizes: IntArray, nominal: IntArray) -> FloatArray:
-    """Rows inside each cut of each column."""
-    counts = np.zeros((len(sizes), sizes.max()))
-    for i in range(len(sizes)):
-        for row in range(cells.shape[1]):
-            counts[i, cells[i, row]] += 1.0
-        if not nominal[i]:
-            for s in range(1, sizes[i]):
-                counts[i, s] += counts[i, s - 1]
-    return counts
-
-
-@compiled
-def _count_pair(  # noqa: PLR0917  compiled code takes arguments by place
-    first: CellArray, second: CellArray, lines: int, width: int, first_nominal: int, second_nominal: int,
-    table: FloatArray,
-) -> None:  # fmt: skip
-    """Rows inside both of two columns' cuts, for every pair of cuts, into ``table``."""
-    table[:lines, :width] = 0.0
-    for row in range(len(first)):
-        table[first[row], second[row]] += 1.0
-    if not second_nominal:
-        for s in range(lines):
-            for t in range(1, width):
-                table[s, t] += table[s, t - 1]
-    if not first_nominal:
-        for s in range(1, lines):
-            for t in range(width):
-                table[s, t] += table[s - 1, t]
-
-
-@compiled
-def _cross(  # noqa: PLR0917  compiled code takes arguments by place
-    a_both: FloatArray, o_both: FloatArray, a_first: float, o_first: float, a_second: FloatArray, o_second: FloatArray,
-    made: float, given: float, cuts: int, inside: FloatArray, outside: FloatArray, s: int,
-    inside_second: FloatArray, outside_second: FloatArray,
-) -> None:  # fmt: skip
-    """Four leaves for cut s of one column and each cut of another; either cut may be the root's."""
-    best_inside, best_outside = inside[s], outside[s]
-    for t in range(cuts):
-        a, o = a_both[t], o_both[t]
-        both = _term(a, o)
-        only_first = _term(a_first - a, o_first - o)
-        only_second = _term(a_second[t] - a, o_second[t] - o)
-        neither = _term(made - a_first - a_second[t] + a, given - o_first - o_second[t] + o)
-        best_inside = max(best_inside, both + only_first)
-        best_outside = max(best_outside, only_second + neither)
-        inside_second[t] = max(inside_second[t], both + only_second)
-        outside_second[t] = max(outside_second[t], only_first + neither)
-    inside[s], outside[s] = best_inside, best_outside
-
-
-@compiled
-def _cut_twice(  # noqa: PLR0917  compiled code takes arguments by place
-    a_in: FloatArray, o_in: FloatArray, made: float, given: float, cuts: int, nominal: int,
-    inside: FloatArray, outside: FloatArray,
-) -> None:  # fmt: skip
-    """The root's cut and the one below it on the same column: three leaves."""
-    for s in range(cuts):
-        a, o = a_in[s], o_in[s]
-        # One side may stay whole: a column with a single cut leaves no second one.
-        inside[s], outside[s] = _term(a, o), _term(made - a, given - o)
-        for t in range(cuts):
-            x, y = a_in[t], o_in[t]
-            if t != s and (nominal or t > s):
-                # Outside s lie what t holds (beyond s, where cells stand in a line) and the rest.
-                held, kept = (x, y) if nominal else (x - a, y - o)
-                outside[s] = max(outside[s], _term(held, kept) + _term(made - a - held, given - o - kept))
-            elif t < s:
-                inside[s] = max(inside[s], _term(x, y) + _term(a - x, o - y))
-
-
-_SEARCHES = {1: _best_stump, 2: _best_root}
+_SEARCHES = {1: best_stump, 2: best_root}
 """By depth."""

@@ -24,7 +24,7 @@ def runner() -> JobRunner:
     """The server's worker processes, started when first needed."""
     with _lock:
         if not _runners:
-            _runners.append(JobRunner())
+            _runners.append(JobRunner(compile_ahead=True))
         return _runners[0]
 
 
