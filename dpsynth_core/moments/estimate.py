@@ -96,7 +96,7 @@ class _Held:
         for (j, f), sums in self._sums.groups.items():
             levels = slice(self._starts[f], self._starts[f] + len(self._shares[f]))
             present = self._present(self._layout.numbers[j].name)
-            share = self._shares[f] if present is None else self.tables[present, levels] / self.tables[present, present]
+            share = self._shares[f] if present is None else _shares(self.tables[present, levels])
             cross[j, levels] = sums / self.numbers[j] - mean[j] * share
         return cross
 
