@@ -63,10 +63,10 @@ class Regression(Diagnostic):
     method: ClassVar[str] = (
         "The same linear regression (logistic for an outcome of two labels) is fitted to both tables. For every slope "
         "the overlap of the two 95% intervals is averaged over their lengths (Karr et al. 2006): 1 if they are the "
-        "same, 0 if they touch, negative if they are apart. The gap is one less the overlap. The reference is what a fresh "
-        "sample of the original's law would show, its upper end adjusted for the number of slopes. A gap beyond it is "
-        "judged by the difference of the slopes in standard deviations of the outcome per standard deviation of the "
-        "predictor. Labels count against the first one; a missing number takes the middle of its range and a "
+        "same, 0 if they touch, negative if they are apart. The gap is one less the overlap. The reference is what a "
+        "fresh sample of the original's law would show, its upper end adjusted for the number of slopes. A gap beyond "
+        "it is judged by the difference of the slopes in standard deviations of the outcome per standard deviation of "
+        "the predictor. Labels count against the first one; a missing number takes the middle of its range and a "
         "coefficient of its own. Several synthetic tables are combined as Raab et al. (2017) show. Where an epsilon is "
         "given, two regressions that are private by themselves are simulated at it, many times."
     )
