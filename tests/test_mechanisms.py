@@ -27,7 +27,7 @@ mechanisms = pytest.mark.parametrize("kind", MECHANISMS.values(), ids=MECHANISMS
 PRIVATE = {key: kind for key, kind in MECHANISMS.items() if kind.status != "none"}
 """All but references that protect nothing."""
 private_mechanisms = pytest.mark.parametrize("kind", PRIVATE.values(), ids=PRIVATE.keys())
-PARTITIONS = ("kd_tree", "kd_grid", "perturbed_histogram", "smoothed_histogram")
+PARTITIONS = ("kd_tree", "kd_grid", "perturbed_histogram", "smoothed_histogram", "mwem")
 
 
 def mixed_schema(**changes: Any) -> Schema:

@@ -10,7 +10,7 @@ from dpsynth_core.charts.theme import COLORWAY, ORIGINAL, REFERENCE, SYNTHETIC, 
 from dpsynth_core.diagnostics.base import Result
 
 SYMBOLS = ("circle", "diamond", "triangle-up", "triangle-down", "square", "cross")
-OTHERS = (COLORWAY[3], COLORWAY[5])
+OTHERS = (COLORWAY[5], REFERENCE)
 RELEASES = (SYNTHETIC, *COLORWAY[2:5])
 GROUP_HEIGHT = 18
 """For every source of every coefficient."""

@@ -23,7 +23,7 @@ def show_regression(session: Session, place: int, named: Mapping[str, Result], a
         plain_list(next(iter(shown.values())).notes[:1])
         picture(coefficient_chart(shown), key="coefficients", as_table=as_table)
         st.caption(
-            "A private regression spends the epsilon of the release on this one question. It is simulated here, to show "
+            "A private regression spends the epsilon of the release on this one question. It is simulated here to show "
             "what a whole synthetic table costs in comparison."
         )
     schema = session.outcomes[place].schema
