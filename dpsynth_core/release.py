@@ -77,7 +77,9 @@ def synthesize(
     noise: Noise = SecureNoise(per_row) if seed is None else SeededNoise(per_row, seed)
     noise.watch = watch
     model = mechanism.fit(private, noise, progress)
-    claim = Guarantee(status=mechanism.status, budget=granted, rows_per_person=private.schema.rows_per_person)
+    # A reference without privacy has not kept to any epsilon, so none is stated.
+    budget = None if mechanism.status == "none" else granted
+    claim = Guarantee(status=mechanism.status, budget=budget, rows_per_person=private.schema.rows_per_person)
     return Release(
         mechanism=mechanism,
         schema=private.schema,

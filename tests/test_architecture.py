@@ -21,7 +21,7 @@ LAYERS = [
     ("encoding",),
     ("counts",),
     ("private",),
-    ("intake", "partition"),
+    ("intake", "partition", "moments"),
     ("trees", "marginals"),
     ("models",),
     ("mechanisms",),

@@ -24,6 +24,10 @@ from dpsynth_core.schema import Schema
 from tests.strategies import schema_and_table
 
 mechanisms = pytest.mark.parametrize("kind", MECHANISMS.values(), ids=MECHANISMS.keys())
+PRIVATE = {key: kind for key, kind in MECHANISMS.items() if kind.status != "none"}
+"""All but references that protect nothing."""
+private_mechanisms = pytest.mark.parametrize("kind", PRIVATE.values(), ids=PRIVATE.keys())
+PARTITIONS = ("kd_tree", "kd_grid", "perturbed_histogram", "smoothed_histogram", "mwem")
 
 
 def mixed_schema(**changes: Any) -> Schema:
@@ -102,7 +106,7 @@ def test_any_schema_gives_a_release_that_respects_it(
     pd.testing.assert_series_equal(synthetic.dtypes, table.rows().dtypes)
 
 
-@mechanisms
+@private_mechanisms
 def test_epsilon_is_accounted_for_to_the_last_fraction(kind: type[Mechanism]) -> None:
     table = private()
     for epsilon in (0.3, "1/7", 2):
@@ -114,7 +118,19 @@ def test_epsilon_is_accounted_for_to_the_last_fraction(kind: type[Mechanism]) ->
         assert release.guarantee.budget == Budget.of(epsilon)
 
 
-@mechanisms
+@pytest.mark.parametrize("key", sorted(MECHANISMS.keys() - PRIVATE.keys()))
+def test_a_reference_spends_nothing_and_claims_nothing(key: str) -> None:
+    table = private()
+    for seed in (None, 1):
+        release = dp.synthesize(table, MECHANISMS[key](), epsilon=1, seed=seed)
+        assert release.charges == ()
+        assert (release.guarantee.status, release.guarantee.kind) == ("none", "none")
+        assert release.guarantee.epsilon == float("inf")
+        assert "Not private" in release.guarantee.meaning
+    assert MECHANISMS[key]().plan(table.schema, table.n, Budget.of(1)).stages == ()
+
+
+@private_mechanisms
 def test_several_rows_per_person_run_at_a_share_of_epsilon(kind: type[Mechanism]) -> None:
     table = private(mixed_schema(rows_per_person=4))
     release = dp.synthesize(table, coarse(kind, table.schema, table.n), epsilon=1)
@@ -135,7 +151,7 @@ def test_a_seed_repeats_the_release_and_is_never_called_private(kind: type[Mecha
     assert not run(7).sample(200).equals(run(8).sample(200))
     assert not run(None).sample(200).equals(run(None).sample(200))
     assert run(7).guarantee.status == "none"
-    assert run(7).guarantee.epsilon == 1
+    assert run(7).guarantee.epsilon == (1 if kind.key in PRIVATE else float("inf"))
 
 
 @mechanisms
@@ -144,7 +160,7 @@ def test_a_fact_read_from_the_data_voids_the_release(kind: type[Mechanism]) -> N
     facts["columns"][0] |= {"public": False, "origin": "read from the data"}
     table = private(Schema.from_dict(facts))
     release = dp.synthesize(table, coarse(kind, table.schema, table.n), epsilon=1)
-    assert release.guarantee.status == "void"
+    assert release.guarantee.status == ("void" if kind.key in PRIVATE else "none")
     assert "'age'" in release.guarantee.caveats[0]
 
 
@@ -246,6 +262,8 @@ def test_wrong_parameters_are_refused_by_name(kind: type[Mechanism]) -> None:
         "cp": [0, 1],
         "tree_depth": [0, 31],
         "datasets": [0],
+        "second": ["third"],
+        "ties_share": [0, 1, float("nan")],
     }
     for field in fields(kind):
         for value in wrong.get(field.name, []):
@@ -311,7 +329,7 @@ def test_progress_is_told_and_can_cancel(key: str) -> None:
     assert noise.charges == ()
 
 
-@pytest.mark.parametrize("key", [key for key in MECHANISMS if key != "pmse"])  # whose model has no cells
+@pytest.mark.parametrize("key", PARTITIONS)
 def test_the_partition_can_be_looked_at(key: str) -> None:
     example = dp.EXAMPLES["mixture"]
     table = dp.PrivateTable(example.load(2_000), example.schema)
@@ -341,7 +359,7 @@ def test_more_free_levels_than_memory_can_hold_are_refused() -> None:
         dp.synthesize(wide_table(), MECHANISMS["kd_tree"](free_levels=40), epsilon=1)  # type: ignore[call-arg]
 
 
-@mechanisms
+@private_mechanisms
 def test_a_plan_needs_no_data_and_its_shares_add_up(kind: type[Mechanism]) -> None:
     for example in dp.EXAMPLES.values():
         mechanism = kind.suggest(example.schema, example.default_rows, 1)
@@ -378,7 +396,7 @@ def test_every_parameter_can_be_put_into_a_form(kind: type[Mechanism]) -> None:
     assert 1 <= sum(not parameter.advanced for parameter in found.values()) <= 6
     assert not found["rows"].advanced
     assert found["rows"].optional
-    if "placement" in found:
+    if kind.key in PARTITIONS:
         assert found["placement"].choices == ("uniform", "centre")
 
 

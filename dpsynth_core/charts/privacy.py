@@ -55,6 +55,8 @@ def split_chart(plan: Plan) -> Chart:
 def split_words(plan: Plan) -> str:
     """The shares of epsilon in a sentence."""
     total = sum((stage.epsilon for stage in plan.stages), Fraction(0))
+    if not plan.stages:
+        return "nothing is paid for, because nothing is protected"
     return ", ".join(f"{float(stage.epsilon / total):.0%} for {stage.label}" for stage in plan.stages)
 
 

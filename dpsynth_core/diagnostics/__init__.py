@@ -11,9 +11,11 @@ from dpsynth_core.diagnostics.mann_whitney import GroupDifferences
 from dpsynth_core.diagnostics.marginals import Marginals
 from dpsynth_core.diagnostics.pairs import Pairs
 from dpsynth_core.diagnostics.pmse import PropensityScore
+from dpsynth_core.diagnostics.regression import Regression
 
 DIAGNOSTICS: dict[str, type[Diagnostic]] = {
-    diagnostic.key: diagnostic for diagnostic in (Marginals, Pairs, PropensityScore, KernelDistance, GroupDifferences)
+    diagnostic.key: diagnostic
+    for diagnostic in (Marginals, Pairs, PropensityScore, KernelDistance, GroupDifferences, Regression)
 }
 
 __all__ = ["DIAGNOSTICS", "Comparison", "Diagnostic", "Measure", "Result", "Verdict"]

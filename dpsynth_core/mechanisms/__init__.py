@@ -6,12 +6,14 @@ from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.kd_grid import KDGrid
 from dpsynth_core.mechanisms.kd_tree import KDTree
 from dpsynth_core.mechanisms.mwem import MWEM
+from dpsynth_core.mechanisms.noisy_bayes import Bayes, NoisyBayes
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.mechanisms.pmse import PMSE
 from dpsynth_core.mechanisms.smoothed_histogram import SmoothedHistogram
 
 MECHANISMS: dict[str, type[Mechanism]] = {
-    mechanism.key: mechanism for mechanism in (KDTree, KDGrid, PerturbedHistogram, SmoothedHistogram, MWEM, PMSE)
+    mechanism.key: mechanism
+    for mechanism in (KDTree, KDGrid, PerturbedHistogram, SmoothedHistogram, MWEM, PMSE, NoisyBayes, Bayes)
 }
 
 __all__ = ["MECHANISMS", "Mechanism"]

@@ -14,6 +14,7 @@ from dpsynth_core.evaluation import Evaluation
 from pages.shared.discoveries_view import show_groups
 from pages.shared.frame import Colour, guarantee_badge
 from pages.shared.pictures import picture
+from pages.shared.regression_view import show_regression
 from pages.shared.reviews import MOST_COMPARED, release_name
 from pages.shared.session import Session
 from pages.shared.show import plain_list
@@ -211,5 +212,6 @@ PICTURES: dict[str, Callable[[Session, int, Mapping[str, Result], bool], None]] 
     "pmse": _propensity,
     "mmd": _distance,
     "mann_whitney": show_groups,
+    "regression": show_regression,
 }
 """Pictures of their own; a diagnostic without one gets a dot plot of its items."""

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from dpsynth_core.diagnostics import DIAGNOSTICS, Diagnostic
+from dpsynth_core.diagnostics.regression import Regression
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.evaluation import Evaluation, Examination, run_examination
+from dpsynth_core.evaluation import Evaluation, Examination, evaluate, run_examination
+from dpsynth_core.orders import Outcome
 from pages.shared.runs import cancel, runner
 from pages.shared.session import Session, Subject
 from pages.shared.words import number
@@ -35,11 +39,35 @@ def examine(session: Session, subject: Subject) -> None:
         cancel(session.examination)
     place, columns = subject
     outcome = session.outcomes[place]
-    examination = Examination(synthetic=outcome.tables[0], columns=columns)
+    examination = Examination(synthetic=outcome.tables[0], columns=columns, diagnostics=configured(outcome))
     session.subject = subject
     session.examination = runner().submit(
         "Diagnostics", run_examination, session.data.table, outcome.schema, examination
     )
+
+
+def configured(outcome: Outcome) -> tuple[str | Diagnostic, ...]:
+    """Every diagnostic, told what it needs to know of the release: its epsilon, and its other tables."""
+    return tuple(_regression(outcome) if key == Regression.key else key for key in DIAGNOSTICS)
+
+
+def _regression(outcome: Outcome, left: str | None = None, right: tuple[str, ...] | None = None) -> Regression:
+    epsilon = None if outcome.guarantee.budget is None else float(outcome.order.total.epsilon)
+    return Regression(outcome=left, predictors=right or None, epsilon=epsilon, more=outcome.tables[1:])
+
+
+def regress(session: Session, outcome: str, predictors: tuple[str, ...]) -> None:
+    """Another regression, wherever one was found that looks at these columns. Quick enough not to need a worker."""
+    private = session.private()
+    if private is None:
+        raise DPSynthError("There is no table. Choose one on the Data page.")
+    for (place, columns), found in list(session.found.items()):
+        if Regression.key in found and {outcome, *predictors} <= set(columns):
+            made = session.outcomes[place]
+            chosen = _regression(made, outcome, predictors)
+            (again,) = evaluate(private, made.tables[0], [chosen], columns=columns).results
+            results = tuple(again if result.key == again.key else result for result in found.results)
+            session.found[place, columns] = replace(found, results=results)
 
 
 def release_name(session: Session, place: int) -> str:

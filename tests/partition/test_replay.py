@@ -19,8 +19,10 @@ from dpsynth_core.budget import Budget
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.mechanisms.kd_grid import KDGrid
 from dpsynth_core.mechanisms.kd_tree import KDTree
+from dpsynth_core.mechanisms.noisy_bayes import NoisyBayes
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.mechanisms.smoothed_histogram import SmoothedHistogram
+from dpsynth_core.moments.model import MixedNormal
 from dpsynth_core.noise import SeededNoise
 from dpsynth_core.private import PrivateTable
 from dpsynth_core.recording import Recorder, Replay, ReplayMismatchError
@@ -103,7 +105,12 @@ EPSILON = "0.7"
 def variants(schema: Schema, n: int) -> dict[str, Mechanism]:
     """Every registered mechanism as suggested, and the settings that take other paths through the code."""
     return {
-        **{key: mechanism.suggest(schema, n, EPSILON) for key, mechanism in MECHANISMS.items()},
+        **{
+            key: mechanism.suggest(schema, n, EPSILON)
+            for key, mechanism in MECHANISMS.items()
+            if mechanism.status != "none"
+        },
+        "moments about the mean": NoisyBayes(second="central"),
         "tree from the root": KDTree(free_levels=0),
         "tree with many free levels": KDTree(free_levels=5, leaf_threshold=3),
         "tree with shallow decisions": KDTree(free_levels=2, max_levels=4, leaf_threshold=2, placement="centre"),
@@ -140,6 +147,25 @@ def record(mechanism: Mechanism, table: PrivateTable, seed: int, recorder: type[
     return recorded, model, model.sample(25, recorded)
 
 
+def model_differences(model: Any, again: Any) -> list[str]:
+    """What differs in what was learned."""
+    if isinstance(model, MixedNormal):
+        parts = zip(
+            (model.mean, model.root, *model.shares, *model.slopes),
+            (again.mean, again.root, *again.shares, *again.slopes),
+            strict=True,
+        )
+        return [] if all(np.array_equal(first, second) for first, second in parts) else ["moments"]
+    found = []
+    if sorted(model.low.tolist()) != sorted(again.low.tolist()):
+        found.append("boxes")
+    if not (np.array_equal(model.low, again.low) and np.array_equal(model.high, again.high)):
+        found.append("order of boxes")
+    if not np.array_equal(model.weights, again.weights):
+        found.append("weights")
+    return found
+
+
 def differences(mechanism: Mechanism, first: PrivateTable, second: PrivateTable, seed: int) -> list[str]:
     """What a replay on the second table does differently."""
     recorded, model, rows = record(mechanism, first, seed)
@@ -151,12 +177,7 @@ def differences(mechanism: Mechanism, first: PrivateTable, second: PrivateTable,
     found = []
     if replay.spent != replay.budget or recorded.spent != recorded.budget:
         found.append("budget")
-    if sorted(model.low.tolist()) != sorted(again.low.tolist()):
-        found.append("boxes")
-    if not (np.array_equal(model.low, again.low) and np.array_equal(model.high, again.high)):
-        found.append("order of boxes")
-    if not np.array_equal(model.weights, again.weights):
-        found.append("weights")
+    found += model_differences(model, again)
     try:
         if not rows.equals(again.sample(25, replay)):
             found.append("rows")

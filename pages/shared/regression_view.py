@@ -1,0 +1,41 @@
+"""The panel on regressions: coefficients from every source, and a form for another regression."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from dpsynth_core.charts.coefficients import coefficient_chart
+from dpsynth_core.diagnostics import Result
+from dpsynth_core.diagnostics.design import can_be_outcome, can_be_predictor
+from pages.shared.frame import in_words
+from pages.shared.pictures import picture
+from pages.shared.reviews import regress
+from pages.shared.session import Session
+from pages.shared.show import plain_list
+
+
+def show_regression(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:
+    """A forest plot; then a form."""
+    shown = {label: result for label, result in named.items() if "coefficients" in result.tables}
+    if shown:
+        plain_list(next(iter(shown.values())).notes[:1])
+        picture(coefficient_chart(shown), key="coefficients", as_table=as_table)
+        st.caption(
+            "A private regression spends the epsilon of the release on this one question. It is simulated here to show "
+            "what a whole synthetic table costs in comparison."
+        )
+    schema = session.outcomes[place].schema
+    with st.form("regression_form", border=True):
+        st.markdown("**Another regression**")
+        outcome = st.selectbox("Outcome", [column.name for column in schema if can_be_outcome(column)])
+        predictors = st.multiselect(
+            "Predictors", [column.name for column in schema if can_be_predictor(column)],
+            placeholder="Those that correlate most with the outcome",
+        )  # fmt: skip
+        sent = st.form_submit_button("Compare this regression", icon=":material/search_insights:")
+    if sent and outcome:
+        with in_words("This regression cannot be fitted."):
+            regress(session, outcome, tuple(name for name in predictors if name != outcome))
+            st.rerun()
