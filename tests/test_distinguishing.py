@@ -55,6 +55,8 @@ def weight_of_c(mechanism: Mechanism, table: dp.PrivateTable, epsilon: float) ->
 
     def run(seed: int) -> float:
         model: Any = mechanism.fit(table, SeededNoise(Budget.of(epsilon), seed))
+        if not hasattr(model, "low"):  # not a partition: its own probability of the label
+            return float(model.marginal(["x"])[2])
         inside = (model.low[:, 0] == 2) & (model.high[:, 0] == 3)
         return float(model.weights[inside].sum())
 
@@ -91,7 +93,9 @@ def tables(schema: Schema) -> tuple[dp.PrivateTable, dp.PrivateTable]:
 @pytest.mark.parametrize(
     "schema", [pytest.param(THREE, marks=pytest.mark.slow), TWO_AXES], ids=["one axis", "two axes"]
 )
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "private_pgm" else name for name in CASES]
+)
 def test_the_only_row_of_a_label_stays_hidden(name: str, schema: Schema) -> None:
     epsilon, (with_row, without) = 1.0, tables(schema)
     seen = [

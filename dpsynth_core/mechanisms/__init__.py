@@ -7,10 +7,11 @@ from dpsynth_core.mechanisms.kd_grid import KDGrid
 from dpsynth_core.mechanisms.kd_tree import KDTree
 from dpsynth_core.mechanisms.mwem import MWEM
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
+from dpsynth_core.mechanisms.private_pgm import PrivatePGM
 from dpsynth_core.mechanisms.smoothed_histogram import SmoothedHistogram
 
 MECHANISMS: dict[str, type[Mechanism]] = {
-    mechanism.key: mechanism for mechanism in (KDTree, KDGrid, PerturbedHistogram, SmoothedHistogram, MWEM)
+    mechanism.key: mechanism for mechanism in (KDTree, KDGrid, PerturbedHistogram, SmoothedHistogram, MWEM, PrivatePGM)
 }
 
 __all__ = ["MECHANISMS", "Mechanism"]
