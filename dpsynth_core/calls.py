@@ -15,7 +15,7 @@ from dpsynth_core.budget import Budget
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
 Primitive: TypeAlias = Literal[
-    "laplace", "sparse_laplace", "decisions", "smoothed", "exponential", "permute_and_flip", "metropolis",
+    "laplace", "gaussian", "sparse_laplace", "decisions", "smoothed", "exponential", "permute_and_flip", "metropolis",
     "integers", "uniform", "binomial", "geometric", "distinct",
 ]  # fmt: skip
 Pick: TypeAlias = Callable[[int], NDArray[Any]]

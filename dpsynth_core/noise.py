@@ -16,7 +16,8 @@ import math
 import os
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, cast
@@ -28,11 +29,14 @@ from randomgen import AESCounter
 from dpsynth_core.budget import Amount, Budget, Guarantee, exact, float_up
 from dpsynth_core.calls import Call, Charge, FloatArray, IntArray, Pick, Primitive, SparseNoisy, Walk
 from dpsynth_core.errors import BudgetError, ParameterError
+from dpsynth_core.gaussian import GaussianDraw, composed_delta
 from dpsynth_core.samplers import (
     decided,
+    opendp_gaussian,
     opendp_laplace,
     opendp_selection,
     sample_free,
+    seeded_gaussian,
     smoothed_cells,
     walked,
     with_empty_cells,
@@ -52,6 +56,7 @@ class Noise(ABC):
         self.budget = budget
         self._charges: list[Charge] = []
         self._spent: Budget | None = None
+        self._planned: dict[Charge, Counter[GaussianDraw]] = {}
         self.watch: Callable[[Charge], None] | None = None
         """Told of every charge before anything is drawn under it."""
 
@@ -124,6 +129,37 @@ class Noise(ABC):
     def open_charge(self, label: str, *, sensitivity: Amount, epsilon: Amount) -> Charge:
         """Pay once for a sequence of draws whose joint cost is proven elsewhere; pass it to each of them."""
         return self._charge("decisions", label, sensitivity, epsilon, 0)
+
+    def open_gaussian(self, draws: Sequence[GaussianDraw], *, epsilon: Amount, delta: Amount, label: str) -> Charge:
+        """Pay once for draws of Gaussian noise that are planned beforehand; pass the charge to each of them.
+
+        Their joint cost is computed here, from the scales that will be used, and must stay within epsilon and delta.
+        """
+        granted = Budget.of(epsilon, delta)
+        needed = composed_delta(draws, granted.epsilon)
+        if not draws or needed > granted.delta:
+            raise BudgetError(
+                f"The draws {label!r} together need delta {needed:.3g} at epsilon {float(granted.epsilon):g}; "
+                f"they were given {float(granted.delta):g}. Nothing was drawn."
+            )
+        charge = self._charge("gaussian", label, 1, epsilon, delta)
+        self._planned[charge] = Counter(draws)
+        return charge
+
+    def gaussian(self, values: NDArray[Any], draw: GaussianDraw, charge: Charge) -> IntArray:
+        """Each value plus discrete Gaussian noise, as one of the draws that a charge was opened for."""
+        given = np.asarray(values)
+        if given.dtype.kind not in "iub":
+            raise ParameterError("values", str(given.dtype), allowed="integers")
+        left = self._planned.get(charge, Counter())
+        if left[draw] < 1:
+            raise BudgetError(f"The draws {charge.label!r} do not include another one of scale {draw.scale:g}.")
+        left[draw] -= 1
+        call = Call(
+            primitive="gaussian", private=given.astype(np.int64), parameters=(draw.scale, draw.shift, draw.values),
+            charge=charge,
+        )  # fmt: skip
+        return cast("IntArray", self._perform(call))
 
     def decisions(
         self,
@@ -305,10 +341,12 @@ class SecureNoise(Noise):
     def _perform(self, call: Call) -> Any:  # noqa: PLR0911  one line for each primitive
         if call.private is None:
             return sample_free(self._generator, call)
-        if call.primitive == "laplace":
-            return self._laplace(call.private, call.parameters[0])
+        if call.primitive in ("laplace", "gaussian"):
+            add = opendp_laplace if call.primitive == "laplace" else opendp_gaussian
+            return self._spread(add(call.parameters[0]), call.private)
         if call.primitive == "sparse_laplace":
-            return with_empty_cells(self._generator, call, self._laplace(call.private, call.parameters[0]))
+            noisy = self._spread(opendp_laplace(call.parameters[0]), call.private)
+            return with_empty_cells(self._generator, call, noisy)
         if call.primitive == "decisions":
             return with_empty_cells(self._generator, call, decided(self._generator, call))
         if call.primitive == "smoothed":
@@ -318,13 +356,13 @@ class SecureNoise(Noise):
         return opendp_selection(call.primitive, call.parameters[0])(call.private.tolist())
 
     @staticmethod
-    def _laplace(values: IntArray, scale: float) -> IntArray:
+    def _spread(measurement: Any, values: IntArray) -> IntArray:
         if not values.size:
             return values.copy()
         # OpenDP works outside the interpreter's lock, so a long vector is shared out over the cores.
         parts = np.array_split(values.ravel(), min(os.cpu_count() or 1, 1 + values.size // ROWS_PER_THREAD))
         with ThreadPoolExecutor(len(parts)) as pool:
-            noisy = list(pool.map(opendp_laplace(scale), (part.tolist() for part in parts)))
+            noisy = list(pool.map(measurement, (part.tolist() for part in parts)))
         return np.concatenate([np.array(part, dtype=np.int64) for part in noisy]).reshape(values.shape)
 
 
@@ -340,10 +378,10 @@ class SeededNoise(Noise):
     def _perform(self, call: Call) -> Any:  # noqa: PLR0911  one line for each primitive
         if call.private is None:
             return sample_free(self._generator, call)
-        if call.primitive == "laplace":
-            return self._laplace(call.private, call.parameters[0])
+        if call.primitive in ("laplace", "gaussian"):
+            return self._add(call.private, call.parameters[0], gaussian=call.primitive == "gaussian")
         if call.primitive == "sparse_laplace":
-            return with_empty_cells(self._generator, call, self._laplace(call.private, call.parameters[0]))
+            return with_empty_cells(self._generator, call, self._add(call.private, call.parameters[0]))
         if call.primitive == "decisions":
             return with_empty_cells(self._generator, call, decided(self._generator, call))
         if call.primitive == "smoothed":
@@ -358,7 +396,9 @@ class SeededNoise(Noise):
         draw = self._generator.gumbel if primitive == "exponential" else self._generator.exponential
         return int(np.argmax(scores + draw(size=len(scores))))
 
-    def _laplace(self, values: IntArray, scale: float) -> IntArray:
+    def _add(self, values: IntArray, scale: float, *, gaussian: bool = False) -> IntArray:
+        if gaussian:
+            return values + seeded_gaussian(self._generator, scale, values.shape)
         # The difference of two geometric variables is two-sided geometric.
         first, second = self._generator.geometric(-math.expm1(-1 / scale), size=(2, *values.shape))
         noisy: IntArray = values + (first - second)

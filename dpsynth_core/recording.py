@@ -141,6 +141,10 @@ def _distance(before: Call, after: Call) -> float:
     if not first.size:
         return 0.0
     moved = np.abs(second.astype(np.float64) - first.astype(np.float64))
+    if before.primitive == "gaussian":
+        # Its charge says 1: both how many values moved and how far each moved, as shares of what the draw declared.
+        _, shift, values = before.parameters
+        return float(max(np.count_nonzero(moved) / values, moved.max() / shift))
     distance = float(moved.sum() if before.primitive == "laplace" else moved.max())
     return math.inf if math.isnan(distance) else distance
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from opendp.domains import atom_domain, vector_domain  # not opendp.prelude, which takes seconds to import
-from opendp.measurements import make_laplace, make_noisy_max
+from opendp.measurements import make_gaussian, make_laplace, make_noisy_max
 from opendp.measures import max_divergence, zero_concentrated_divergence
-from opendp.metrics import l1_distance, linf_distance
+from opendp.metrics import l1_distance, l2_distance, linf_distance
 from opendp.mod import enable_features
 
 from dpsynth_core.calls import Call, IntArray, SparseNoisy
@@ -36,6 +36,27 @@ def opendp_laplace(scale: float) -> Any:
     """OpenDP's measurement that adds discrete Laplace noise of this scale to integers."""
     space = vector_domain(atom_domain(T="i64")), l1_distance(T="i64")
     return make_laplace(*space, scale=scale)
+
+
+@lru_cache(maxsize=256)
+def opendp_gaussian(scale: float) -> Any:
+    """OpenDP's measurement that adds discrete Gaussian noise of this scale to integers."""
+    return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale)
+
+
+WIDE_GAUSSIAN = 1_000.0
+"""Beyond this scale rounding a real-valued draw differs from the discrete law by less than one part in ten million."""
+
+
+def seeded_gaussian(generator: np.random.Generator, scale: float, shape: tuple[int, ...]) -> IntArray:
+    """Discrete Gaussian noise for simulation, from its table where that is small."""
+    if scale > WIDE_GAUSSIAN:
+        return np.rint(generator.normal(0, scale, shape)).astype(np.int64)
+    reach = math.ceil(12 * scale) + 1
+    support = np.arange(-reach, reach + 1)
+    cumulated = np.cumsum(np.exp(-(support.astype(np.float64) ** 2) / (2 * scale**2)))
+    place = np.searchsorted(cumulated, generator.random(shape) * cumulated[-1], side="right")
+    return np.asarray(support[place], dtype=np.int64)
 
 
 @lru_cache(maxsize=256)

@@ -14,7 +14,7 @@ CORE = ROOT / "dpsynth_core"
 LAYERS = [
     ("errors",),
     ("settings", "database", "budget", "compiled", "progress"),
-    ("fingerprint", "calls", "column"),
+    ("fingerprint", "calls", "column", "gaussian"),
     ("samplers",),
     ("noise",),
     ("ledger", "recording", "schema"),

@@ -264,6 +264,11 @@ def test_wrong_parameters_are_refused_by_name(kind: type[Mechanism]) -> None:
         "datasets": [0],
         "second": ["third"],
         "ties_share": [0, 1, float("nan")],
+        "strategy": ["forest"],
+        "marginals": [" "],
+        "pairs": [0],
+        "groups": [0],
+        "kind_of_noise": ["pink"],
     }
     for field in fields(kind):
         for value in wrong.get(field.name, []):
@@ -289,7 +294,7 @@ def wide_table(columns: int = 30, rows: int = 400) -> dp.PrivateTable:
     return dp.PrivateTable(frame, Schema.from_dict({"columns": facts}))
 
 
-@pytest.mark.parametrize("key", ["kd_tree", "smoothed_histogram"])
+@pytest.mark.parametrize("key", ["kd_tree", "smoothed_histogram", "private_pgm"])
 def test_thirty_columns_are_no_obstacle(key: str) -> None:
     table = wide_table()
     assert table.schema.domain_size() > 2**63

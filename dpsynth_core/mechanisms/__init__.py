@@ -9,11 +9,22 @@ from dpsynth_core.mechanisms.mwem import MWEM
 from dpsynth_core.mechanisms.noisy_bayes import Bayes, NoisyBayes
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.mechanisms.pmse import PMSE
+from dpsynth_core.mechanisms.private_pgm import PrivatePGM
 from dpsynth_core.mechanisms.smoothed_histogram import SmoothedHistogram
 
 MECHANISMS: dict[str, type[Mechanism]] = {
     mechanism.key: mechanism
-    for mechanism in (KDTree, KDGrid, PerturbedHistogram, SmoothedHistogram, MWEM, PMSE, NoisyBayes, Bayes)
+    for mechanism in (
+        KDTree,
+        PrivatePGM,
+        KDGrid,
+        PerturbedHistogram,
+        SmoothedHistogram,
+        MWEM,
+        PMSE,
+        NoisyBayes,
+        Bayes,
+    )
 }
 
 __all__ = ["MECHANISMS", "Mechanism"]
