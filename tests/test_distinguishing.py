@@ -46,6 +46,8 @@ def trees() -> dict[str, Mechanism]:
     }
 
 
+COSTLY = ("pmse", "private_pgm")
+"""Mechanisms whose attack takes minutes."""
 CASES: dict[str, Mechanism] = {key: kind() for key, kind in MECHANISMS.items() if kind.status == "proven"} | trees()
 CASES["smoothed_histogram"] = MECHANISMS["smoothed_histogram"](rows=2)
 
@@ -97,10 +99,7 @@ def tables(schema: Schema) -> tuple[dp.PrivateTable, dp.PrivateTable]:
 @pytest.mark.parametrize(
     "schema", [pytest.param(THREE, marks=pytest.mark.slow), TWO_AXES], ids=["one axis", "two axes"]
 )
-SLOW = ("pmse", "private_pgm")
-
-
-@pytest.mark.parametrize("name", [pytest.param(key, marks=pytest.mark.slow) if key in SLOW else key for key in CASES])
+@pytest.mark.parametrize("name", [pytest.param(key, marks=pytest.mark.slow) if key in COSTLY else key for key in CASES])
 def test_the_only_row_of_a_label_stays_hidden(name: str, schema: Schema) -> None:
     epsilon, (with_row, without) = 1.0, tables(schema)
     seen = [

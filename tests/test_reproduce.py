@@ -57,6 +57,17 @@ def test_a_tiny_run_prints_aligned_text(tmp_path: Path, capsys: pytest.CaptureFi
     assert "Balog alg. 2" in text
 
 
+def test_the_regression_figures_run_small(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["regression", "--reps", "2", "--json", "--shrink", "50"]) == 0
+    tables = json.loads(capsys.readouterr().out)
+    assert [table["title"].split()[4] for table in tables] == ["intercept", "slope"]
+    for table in tables:
+        assert {"bayes (not private)", "noisy_bayes", "functional mechanism (l1)"} < {
+            row["method"] for row in table["rows"]
+        }
+        assert all(row["eps 1"]["mean"] >= 0 for row in table["rows"])
+
+
 def test_seeded_runs_repeat() -> None:
     setup = Setup(reps=2, shrink=200)
     cloud = Cloud.simulated(setup.rows(100_000), 2)

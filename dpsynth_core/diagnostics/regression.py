@@ -41,7 +41,7 @@ CLOSE, VISIBLE = 0.05, 0.15
 LARGEST_GAP = 1e6
 """Gaps are cut off here: with many rows intervals have almost no width."""
 ORIGINAL, SYNTHETIC = "original", "synthetic"
-FUNCTIONAL, K_NORM = "functional mechanism (l1)", "K-norm mechanism (l-infinity)"
+FUNCTIONAL, K_NORM = "private: functional (l1)", "private: K-norm (l-infinity)"
 COMPARATORS = {FUNCTIONAL: functional_mechanism, K_NORM: k_norm_mechanism}
 INTERCEPT = "intercept"
 READINGS: dict[Verdict, str] = {

@@ -1,7 +1,7 @@
 """Which columns are numbers and which are labels, how fine the numbers are, and what one row can do to their sums.
 
 Everything here follows from public facts: the schema, the number of rows and epsilon. The sensitivities are proven in
-``docs/proofs.md``, section 13.
+``docs/proofs.md``, section 16.
 """
 
 from __future__ import annotations

@@ -182,3 +182,21 @@ def test_columns_can_be_chosen(column: str) -> None:
     app = diagnostics(session)
     assert not app.exception
     assert f"Columns: 1 of {len(names)}" in [expander.label for expander in app.expander]
+
+
+def test_another_regression_takes_the_place_of_the_first_in_every_release() -> None:
+    session = ready("teaching", 0.1, 10.0)
+    session.compared = [0, 1]
+    app = diagnostics(session)
+    before = [evaluation["regression"].notes[0] for evaluation in session_of(app).found.values()]
+    assert all("linear" in note for note in before)
+    (outcome,) = (element for element in app.selectbox if element.label == "Outcome")
+    outcome.set_value("group")
+    (send,) = (element for element in app.button if element.label == "Compare this regression")
+    app = send.click().run()
+    assert not app.exception
+    after = [evaluation["regression"] for evaluation in session_of(app).found.values()]
+    assert all("logistic regression of 'group'" in result.notes[0] for result in after)
+    sources = set(after[0].tables["coefficients"]["source"])
+    assert len(sources) == 4, "the private regressions run at the release's epsilon"
+    assert "logistic regression of 'group'" in texts(app)
