@@ -37,6 +37,7 @@ def bivariate(rows: int, seed: int = 0) -> dp.PrivateTable:
 CLAIMS: list[tuple[dict[str, Any], str]] = [
     ({}, "proven"),
     ({"bound": "paper"}, "proven"),
+    ({"trees": "optimal"}, "proven"),
     ({"sampler": "metropolis"}, "asymptotic"),
     ({"trees": "greedy"}, "heuristic"),
     ({"trees": "greedy", "sampler": "metropolis", "steps": 200, "chains": 2}, "heuristic"),
@@ -60,15 +61,20 @@ def neighbours(table: pd.DataFrame, row: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([row, table.iloc[1:]], ignore_index=True)
 
 
-@given(drawn=schema_and_table(max_rows=9), sampler=st.sampled_from(["lists", "metropolis"]), seed=st.integers(0, 9))
+@given(
+    drawn=schema_and_table(max_rows=9),
+    sampler=st.sampled_from(["lists", "metropolis"]),
+    trees=st.sampled_from(["cells", "optimal"]),
+    seed=st.integers(0, 9),
+)
 @settings(max_examples=25, deadline=None)
 def test_no_row_moves_a_score_further_than_declared(
-    drawn: tuple[Schema, pd.DataFrame], sampler: Any, seed: int
+    drawn: tuple[Schema, pd.DataFrame], sampler: Any, trees: Any, seed: int
 ) -> None:
     """Replay on a neighbour: the same calls, and every score within its sensitivity."""
     schema, frame = drawn
     other = neighbours(frame, frame.iloc[[len(frame) - 1]])
-    mechanism = PMSE(sampler=sampler, steps=200, chains=2, numbers="skewed")
+    mechanism = PMSE(sampler=sampler, trees=trees, steps=200, chains=2, numbers="skewed")
     recorder = Recorder(SeededNoise(Budget.of(1), seed))
     try:
         mechanism.fit(dp.PrivateTable(frame, schema), recorder)
@@ -80,14 +86,15 @@ def test_no_row_moves_a_score_further_than_declared(
     assert replay.excess <= 1
 
 
-def test_an_outlier_moves_scores_no_further_than_any_other_row() -> None:
+@pytest.mark.parametrize("trees", ["cells", "optimal"])
+def test_an_outlier_moves_scores_no_further_than_any_other_row(trees: Any) -> None:
     table = bivariate(300)
     other = table.rows()
     other.iloc[0] = [52.0, -31.0]
     recorder = Recorder(SeededNoise(Budget.of(1), 0))
-    PMSE().fit(table, recorder)
+    PMSE(trees=trees).fit(table, recorder)
     replay = Replay(recorder)
-    PMSE().fit(dp.PrivateTable(other, table.schema), replay)
+    PMSE(trees=trees).fit(dp.PrivateTable(other, table.schema), replay)
     assert replay.finished
     assert 0 < replay.excess <= 1
 

@@ -39,7 +39,11 @@ Tell: TypeAlias = Callable[..., None]
 """Told the share that is done, and points to draw."""
 SAMPLERS = {"lists": "from finite lists (proven)", "metropolis": "by random walks (the paper's, private in the limit)"}
 LAWS = {"normal": "normal", "skewed": "normal or skewed"}
-TREES = {"optimal": "the best small tree (proven)", "greedy": "CART (the paper's, not guaranteed)"}
+TREES = {
+    "cells": "all cells at once (proven)",
+    "optimal": "the best small tree (proven)",
+    "greedy": "CART (the paper's, not guaranteed)",
+}
 BOUNDS = {"tight": "the proven one", "paper": "the paper's, twice as large"}
 PRIORS = {"bounds": "from the declared bounds", "flat": "the paper's, flat"}
 OVER_PAIRS = {"mean": "average over pairs", "worst": "worst pair"}
@@ -67,8 +71,9 @@ FLAT_DEVIATION = 100_000**0.5
 class PMSE(Mechanism):
     """Choose the parameters of a sequential model by how well its rows hide among the original ones.
 
-    A small tree tries to tell the model's rows from the original ones; the less it can, the likelier the parameters are
-    chosen (exponential mechanism). Rows are then made from the model. No bound on the data enters the guarantee.
+    Rows of the model and original rows are counted cell by cell, or told apart by a tree; the less they differ, the
+    likelier the parameters are chosen (exponential mechanism). Rows are then made from the model. No bound on the data
+    enters the guarantee.
     """
 
     key: ClassVar[str] = "pmse"
@@ -77,16 +82,17 @@ class PMSE(Mechanism):
     good_for: ClassVar[str] = (
         "A few columns with bell-shaped or simple categorical laws, regressions, and small epsilon."
     )
-    paper: ClassVar[str] = "Snoke & Slavković (2018), Algorithm 2, with exact trees in place of greedy ones."
+    paper: ClassVar[str] = "Snoke & Slavković (2018), Algorithm 2, with an exact judge in place of greedy trees."
 
     sampler: Literal["lists", "metropolis"] = setting("lists", title="How parameters are drawn", labels=SAMPLERS)
     """How parameters are drawn. 'lists' selects from finite lists, finer and finer, with a proven guarantee.
     'metropolis' is the paper's random walk: nearer to the best parameters, but private only in the limit."""
     numbers: Literal["normal", "skewed"] = setting("normal", title="Law of numbers", labels=LAWS)
     """Normal, or with a skew of its own (shifted log-normal), which costs one more parameter for each column."""
-    trees: Literal["optimal", "greedy"] = setting("optimal", title="Judge", advanced=True, labels=TREES)
-    """The best tree of depth two, or CART as in the paper. One row can move CART further than any proof allows, so its
-    epsilon is not guaranteed; it is also slow."""
+    trees: Literal["cells", "optimal", "greedy"] = setting("cells", title="Judge", advanced=True, labels=TREES)
+    """All cells of two columns at once; the best tree of depth two; or CART as in the paper. One row moves the first
+    two equally little, and all cells see more. It can move CART further than any proof allows, so that its epsilon is
+    not guaranteed; CART is also slow."""
     bound: Literal["tight", "paper"] = setting("tight", title="Bound on one row", advanced=True, labels=BOUNDS)
     """How far one row can move the score. 'tight' is proven in docs/proofs.md; the paper's is twice as large and halves
     what epsilon buys."""
@@ -143,7 +149,7 @@ class PMSE(Mechanism):
         )
 
     def judge(self, guarantee: Guarantee) -> Guarantee:
-        """Only finite lists and exact trees are proven."""
+        """Only finite lists and a judge that one row moves little are proven."""
         if self.trees == "greedy":
             guarantee = guarantee.weakened(
                 "heuristic",
@@ -274,8 +280,8 @@ class PMSE(Mechanism):
         return chains.state
 
     def _score(self, table: PrivateTable, parts: tuple[Part, ...], randomness: Randomness) -> Score:
-        if self.trees == "optimal":
-            return Score(table, parts, randomness)
+        if self.trees != "greedy":
+            return Score(table, parts, randomness, cells=self.trees == "cells")
         return GreedyScore(table, parts, randomness, cp=self.cp, depth=self.tree_depth)
 
     def _parts(self, schema: Schema) -> tuple[Part, ...]:

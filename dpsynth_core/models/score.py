@@ -1,4 +1,6 @@
-"""How well a model's sample hides among the original rows: the best small tree's pMSE, as a function of parameters.
+"""How well a model's sample hides among the original rows: a pMSE with a bound on one row, as a function of parameters.
+
+Rows are told apart by the best tree of depth two, or by all cells of two columns at once.
 
 The sample is g(theta; z) with z fixed before any row is seen, so the score is a fixed function of theta. Cuts of
 numbers are equally wide in units of the sample's mean and standard deviation, so that finding a cell is arithmetic;
@@ -25,12 +27,14 @@ from dpsynth_core.noise import Noise
 from dpsynth_core.private import PrivateTable
 from dpsynth_core.schema import Schema
 from dpsynth_core.trees.cuts import CellArray
-from dpsynth_core.trees.search import best_pair
+from dpsynth_core.trees.search import all_cells, best_pair
 
 CELLS = 32
 """Of a column of numbers."""
 CELL_WIDTH = 0.2
 """In standard deviations of the sample."""
+CELLS_TOGETHER = 2
+"""Cells of a number that are one where all cells are looked at at once: 0.4 standard deviations."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,10 +65,17 @@ class Randomness:
 
 
 class Score:
-    """The score of one block of columns after the other; what is settled stays."""
+    """The score of one block of columns after the other; what is settled stays.
 
-    def __init__(self, table: PrivateTable, parts: tuple[Part, ...], randomness: Randomness) -> None:
+    ``cells``: instead of the best tree, the partition into all cells of two columns at once. It sees more, and it is a
+    single partition that follows from theta and z, so one row moves it as little as a tree.
+    """
+
+    def __init__(
+        self, table: PrivateTable, parts: tuple[Part, ...], randomness: Randomness, *, cells: bool = False
+    ) -> None:
         self.parts = parts
+        self._all_cells = cells
         self._random = randomness
         made = randomness.z.shape[1]
         self._original = np.stack([part.values(table.positions(part.column.name)) for part in parts])
@@ -108,8 +119,8 @@ class Score:
 
         def some(lines: FloatArray) -> FloatArray:
             return _scores(
-                lines, self.first, last, pairs, worst, self._layout, self._original, self._random.z, self._random.gap,
-                self._features, correlation, self._synthetic_cells, self._original_cells,
+                lines, self.first, last, pairs, worst, self._all_cells, self._layout, self._original, self._random.z,
+                self._random.gap, self._features, correlation, self._synthetic_cells, self._original_cells,
             )  # fmt: skip
 
         # Scores are computed outside the interpreter's lock.
@@ -159,7 +170,7 @@ def _layout(part: Part) -> tuple[int, ...]:
     cells = (part.levels or CELLS) + part.column.nullable
     return (
         part.form, part.levels, part.steps, int(part.column.nullable), part.before, part.size, part.features, cells,
-        int(part.form == NOMINAL),
+        int(part.form == NOMINAL), 1 if part.levels else CELLS_TOGETHER,
     )  # fmt: skip
 
 
@@ -194,10 +205,16 @@ def _equal_cells(values: FloatArray, mean: float, rate: float, cells: CellArray)
 
 
 @compiled
+def _line(block: CellArray, settled: CellArray, column: int, first: int) -> CellArray:
+    line: CellArray = block[column - first] if column >= first else settled[column]
+    return line
+
+
+@compiled
 def _scores(  # noqa: PLR0917
-    thetas: FloatArray, first: int, last: int, pairs: IntArray, worst: bool, layout: IntArray, original: FloatArray,
-    z: FloatArray, gap: FloatArray, settled: FloatArray, correlation: FloatArray, synthetic_cells: CellArray,
-    original_cells: CellArray,
+    thetas: FloatArray, first: int, last: int, pairs: IntArray, worst: bool, cells: bool, layout: IntArray,
+    original: FloatArray, z: FloatArray, gap: FloatArray, settled: FloatArray, correlation: FloatArray,
+    synthetic_cells: CellArray, original_cells: CellArray,
 ) -> FloatArray:  # fmt: skip
     made, given = z.shape[1], original.shape[1]
     rows = float(made + given)
@@ -223,13 +240,13 @@ def _scores(  # noqa: PLR0917
         total = 0.0
         for p in range(len(pairs)):
             i, k = pairs[p, 0], pairs[p, 1]
-            gain = best_pair(
-                a_cells[i - first] if i >= first else synthetic_cells[i],
-                a_cells[k - first] if k >= first else synthetic_cells[k],
-                o_cells[i - first] if i >= first else original_cells[i],
-                o_cells[k - first] if k >= first else original_cells[k],
-                layout[i, 7], layout[k, 7], layout[i, 8], layout[k, 8],
-            )  # fmt: skip
+            a, a_other = _line(a_cells, synthetic_cells, i, first), _line(a_cells, synthetic_cells, k, first)
+            o, o_other = _line(o_cells, original_cells, i, first), _line(o_cells, original_cells, k, first)
+            size, other = layout[i, 7], layout[k, 7]
+            if cells:
+                gain = all_cells(a, a_other, o, o_other, size, other, layout[i, 9], layout[k, 9])
+            else:
+                gain = best_pair(a, a_other, o, o_other, size, other, layout[i, 8], layout[k, 8])
             # N pMSE = sum a^2 / (a + o) - m^2 / N
             pmse = (gain - made * made / rows) / rows
             total = max(total, pmse) if worst else total + pmse / len(pairs)

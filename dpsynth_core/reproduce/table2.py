@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -41,14 +42,14 @@ _SCHEMA = Schema.from_dict(
 def table2(setup: Setup) -> Iterator[Table]:
     """The pMSE of synthetic tables by method and epsilon, beside the paper's."""
     n = setup.rows(ROWS)
-    methods: dict[str, Callable[[], Mechanism] | None] = {
+    methods: dict[str, Callable[[float], Mechanism] | None] = {
         "no privacy: the model fitted": None,
-        "pmse, finite lists": PMSE,
-        "pmse, random walks": lambda: PMSE(sampler="metropolis"),
+        "pmse, finite lists": lambda _: PMSE(),
+        "pmse, random walks": lambda _: PMSE(sampler="metropolis"),
     }
     for key in ("noisy_bayes", "smoothed_histogram"):
         if key in MECHANISMS:
-            methods[key] = MECHANISMS[key]
+            methods[key] = partial(MECHANISMS[key].suggest, _SCHEMA, n)
     found: dict[tuple[str, float], list[float]] = {}
     refused = 0
     for rep, seed in enumerate(setup.seeds):
@@ -61,7 +62,9 @@ def table2(setup: Setup) -> Iterator[Table]:
                 setup.say(f"Repetition {rep + 1} of {setup.reps}: {name}, epsilon {epsilon:g}")
                 try:
                     synthetic = (
-                        _posterior_draw(frame, rng) if method is None else _release(table, method(), epsilon, seed)
+                        _posterior_draw(frame, rng)
+                        if method is None
+                        else _release(table, method(epsilon), epsilon, seed)
                     )
                 except DPSynthError:
                     refused += 1  # random walks that did not agree

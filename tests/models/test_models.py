@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -157,6 +158,29 @@ def test_the_score_is_the_best_trees() -> None:
                 score._layout[chosen, 7], score._layout[chosen, 8],
             )  # fmt: skip
             assert value == pytest.approx((gain - 600 * 600 / 900) / 900, abs=1e-12)
+
+
+def test_all_cells_at_once_are_one_partition_that_sees_more_than_any_of_its_trees() -> None:
+    table = any_table(SCHEMA, 300)
+    parts = parts_of(SCHEMA, "normal")
+    randomness = Randomness.draw(parts, 600, noise(), even=True)
+    cells, tree = (Score(table, parts, randomness, cells=which) for which in (True, False))
+    for j, part in enumerate(parts):
+        theta = part.prior.mean + 0.2
+        found = {i: cells(theta[None], j, np.array([[i, j]]))[0] for i in range(j + 1)}
+        best = {i: tree(theta[None], j, np.array([[i, j]]))[0] for i in range(j + 1)}
+        cells.settle(theta, j)
+        tree.settle(theta, j)
+        for i, value in found.items():
+            wide = [1 if parts[k].levels else 2 for k in (i, j)]
+            a, o = (
+                Counter(zip(lines[i] // wide[0], lines[j] // wide[1], strict=True))
+                for lines in (cells._synthetic_cells, cells._original_cells)
+            )
+            expected = sum((a[c] / 3 - 2 * o[c] / 3) ** 2 / (a[c] + o[c]) for c in a | o) / 900
+            assert value == pytest.approx(expected, abs=1e-12)
+            if wide == [1, 1]:
+                assert value >= best[i] - 1e-12
 
 
 def test_a_block_of_several_columns_scores_as_its_columns_do() -> None:
