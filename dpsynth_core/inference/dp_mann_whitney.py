@@ -2,7 +2,7 @@
 
 Part of epsilon buys a lower bound m* of the smaller group's size, which fails with probability delta; given it, U may
 be released with noise in proportion to n - m*. Noise is whole-numbered: 2U is a whole number, ties included. Proof and
-constants: ``docs/proofs.md``, section 12.
+constants: ``docs/proofs.md``, section 18.
 """
 
 from __future__ import annotations
