@@ -4,7 +4,7 @@ The mechanism and its epsilon are public, so whoever holds a release can simulat
 mechanism*: estimate from the release what the null leaves open, draw tables in which the group says nothing about the
 value, release each of them in the same way, and see how often they look as different as the real release does. All of
 it is post-processing, so it costs no privacy. How the estimate and the statistic were chosen: ``docs/proofs.md``,
-section 13.
+section 19.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Part of epsilon buys a lower bound m* of the smaller group's size, which fails with probability delta; given it, U may
 be released with noise in proportion to n - m*. Noise is whole-numbered: 2U is a whole number, ties included. Proof and
-constants: ``docs/proofs.md``, section 12.
+constants: ``docs/proofs.md``, section 18.
 """
 
 from __future__ import annotations
@@ -199,18 +199,15 @@ def dp_pvalues(
 
 
 def discrete_laplace(rng: np.random.Generator, scale: float, size: int | tuple[int, ...]) -> FloatArray:
-    """Simulation noise from one uniform number each: whole numbers, as floats.
+    """Simulation noise from one exponential number and one bit each: whole numbers, as floats.
 
     P(|X| >= k) = 2 a^k / (1 + a) for k >= 1 with a = exp(-1/scale), so |X| is the whole part of
-    -scale ln(u (1 + a) / 2) for u uniform in (0, 1], or zero where that is negative.
+    scale (E + ln(2 / (1 + a))) for E exponential; the bit is its sign.
     """
-    u = 1.0 - rng.random(size)
-    upper = u > 0.5  # half of the numbers become positive, and both halves are uniform again
-    u *= 2.0
-    u -= upper
-    u *= (1 + math.exp(-1 / scale)) / 2
-    np.log(u, out=u)
-    u *= -scale
-    np.maximum(np.floor(u, out=u), 0.0, out=u)
-    np.negative(u, out=u, where=upper)
-    return u
+    x = rng.standard_exponential(size)
+    x += math.log(2 / (1 + math.exp(-1 / scale)))
+    x *= scale
+    np.floor(x, out=x)
+    bits = np.unpackbits(np.frombuffer(rng.bytes(-(-x.size // 8)), dtype=np.uint8), count=x.size)
+    x *= 1.0 - 2.0 * bits.reshape(x.shape)
+    return x

@@ -29,7 +29,7 @@ CELLS_AT_ONCE = 32_768
 HISTOGRAMS = (PerturbedHistogram, KDGrid, SmoothedHistogram)
 """Mechanisms whose releases are known by their counts."""
 CUT = 1.5
-"""A cell must stand out by this many times ln(cells) noise scales; see ``docs/proofs.md``, section 13."""
+"""A cell must stand out by this many times ln(cells) noise scales; see ``docs/proofs.md``, section 19."""
 
 
 @dataclass(frozen=True, kw_only=True)

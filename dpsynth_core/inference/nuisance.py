@@ -2,7 +2,7 @@
 
 A mechanism's noise distorts both: clipped noise adds rows to every cell, and so dilutes the smaller group more. Taking
 the released counts at face value would then simulate a null that is too clean; what is known of the distortion is
-undone here. See ``docs/proofs.md``, section 13.
+undone here. See ``docs/proofs.md``, section 19.
 """
 
 from __future__ import annotations

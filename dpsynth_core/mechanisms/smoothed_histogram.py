@@ -34,7 +34,9 @@ class SmoothedHistogram(Mechanism):
     key: ClassVar[str] = "smoothed_histogram"
     title: ClassVar[str] = "Smoothed histogram"
     summary: ClassVar[str] = "Mixes the table with uniform noise over the whole domain and draws rows from the mixture."
-    good_for: ClassVar[str] = "Few rows out of many, few cells; tests on it stay valid, though they find little."
+    good_for: ClassVar[str] = (
+        "Few rows out of many, few cells; tests between groups of equal size stay valid, though they find little."
+    )
     paper: ClassVar[str] = "Wasserman & Zhou (2010); Montoya Perez et al. (2024)."
 
     bins: int | None = setting(None, title="Bins per numeric column")
