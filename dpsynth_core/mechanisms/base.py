@@ -47,6 +47,9 @@ class Mechanism(ABC):
     needs_delta: ClassVar[bool] = False
     """Whether it only works with a delta greater than zero."""
 
+    counts_cells: ClassVar[bool] = True
+    """Whether it rests on counts over cells of the domain; if not, it fits a model of another kind."""
+
     rows: int | None = setting(None, title="Rows to make")
     """Rows of the synthetic table. None: as many as the original has."""
     reason: str = field(default="", compare=False)

@@ -35,6 +35,7 @@ class NoisyBayes(Mechanism):
     good_for: ClassVar[str] = (
         "A few bell-shaped columns with tight bounds and many rows. Shapes other than a bell get lost."
     )
+    counts_cells: ClassVar[bool] = False
     paper: ClassVar[str] = "Bowen & Liu (2016), as compared by Snoke & Slavković (2018)."
 
     second: Literal["middle", "central"] = setting("middle", title="Second moments", advanced=True, labels=SECONDS)
@@ -93,6 +94,7 @@ class Bayes(Mechanism):
     good_for: ClassVar[str] = (
         "Comparing only: how much is lost to the model, and how much to the noise. Never for release."
     )
+    counts_cells: ClassVar[bool] = False
     paper: ClassVar[str] = "Raghunathan, Reiter & Rubin (2003); the non-private reference of Snoke & Slavković (2018)."
     status: ClassVar[Status] = "none"
 

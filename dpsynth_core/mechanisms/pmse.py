@@ -82,6 +82,7 @@ class PMSE(Mechanism):
     good_for: ClassVar[str] = (
         "A few columns with bell-shaped or simple categorical laws, regressions, and small epsilon."
     )
+    counts_cells: ClassVar[bool] = False
     paper: ClassVar[str] = "Snoke & Slavković (2018), Algorithm 2, with an exact judge in place of greedy trees."
 
     sampler: Literal["lists", "metropolis"] = setting("lists", title="How parameters are drawn", labels=SAMPLERS)

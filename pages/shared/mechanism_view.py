@@ -207,6 +207,18 @@ def show_plan(session: Session, schema: Schema, n: int) -> None:
     if isinstance(plan, str):
         show_error("This does not fit the table.", DPSynthError(plan))
         return
+    if MECHANISMS[session.choices.key].counts_cells:
+        _show_cells(session, schema, n, plan)
+        return
+    st.metric("Expected time", duration(plan.seconds), border=True, width=260)
+    st.markdown("This mechanism fits a model to the whole table instead of counting rows in cells.")
+    if plan.stages:
+        st.markdown("**How epsilon is shared out**")
+        show_chart(split_chart(plan), key="split", as_table=st.toggle("Show as tables", key="plan_as_tables"))
+
+
+def _show_cells(session: Session, schema: Schema, n: int, plan: Plan) -> None:
+    """Cells, the noise on their counts, and how the two compare."""
     one, two, three, four = st.columns(4)
     one.metric("Cells at the start", big_number(plan.cells), border=True)
     typical = f"{n / plan.cells:.2g}"

@@ -52,7 +52,7 @@ def test_every_registered_mechanism_has_a_card_a_form_and_pictures(key: str) -> 
     app = mechanism_page(ready())
     settled(app.button(key=f"choose_{key}").click().run())
     assert session_of(app).choices.key == key
-    labels = {element.label for element in [*app.number_input, *app.selectbox]}
+    labels = {element.label for element in [*app.number_input, *app.selectbox, *app.text_input, *app.checkbox]}
     assert {parameter.title for parameter in parameters(MECHANISMS[key])} <= labels
     assert any(MECHANISMS[key].title in element.value for element in app.markdown)
 
@@ -149,10 +149,8 @@ def test_only_what_is_advanced_is_folded_away() -> None:
         if not any(parameter.advanced for parameter in parameters(kind)):
             assert "Advanced settings" not in folds
             continue
-        folded = {
-            element.label
-            for element in [*folds["Advanced settings"].number_input, *folds["Advanced settings"].selectbox]
-        }
+        fold = folds["Advanced settings"]
+        folded = {element.label for element in [*fold.number_input, *fold.selectbox, *fold.text_input, *fold.checkbox]}
         assert folded == {parameter.title for parameter in parameters(kind) if parameter.advanced}
 
 
