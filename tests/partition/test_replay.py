@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
@@ -22,8 +23,8 @@ from dpsynth_core.mechanisms.kd_tree import KDTree
 from dpsynth_core.mechanisms.noisy_bayes import NoisyBayes
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.mechanisms.smoothed_histogram import SmoothedHistogram
-from dpsynth_core.moments.model import MixedNormal
 from dpsynth_core.noise import SeededNoise
+from dpsynth_core.partition.model import PartitionModel
 from dpsynth_core.private import PrivateTable
 from dpsynth_core.recording import Recorder, Replay, ReplayMismatchError
 from dpsynth_core.schema import Schema
@@ -147,15 +148,23 @@ def record(mechanism: Mechanism, table: PrivateTable, seed: int, recorder: type[
     return recorded, model, model.sample(25, recorded)
 
 
+def alike(first: Any, second: Any) -> bool:
+    """Whether two models agree to the last bit, whatever they are made of."""
+    if is_dataclass(first):
+        return type(first) is type(second) and all(
+            alike(getattr(first, entry.name), getattr(second, entry.name)) for entry in fields(first)
+        )
+    if isinstance(first, tuple | list):
+        return len(first) == len(second) and all(map(alike, first, second))
+    if isinstance(first, np.ndarray):
+        return np.array_equal(first, second)
+    return bool(first == second)
+
+
 def model_differences(model: Any, again: Any) -> list[str]:
     """What differs in what was learned."""
-    if isinstance(model, MixedNormal):
-        parts = zip(
-            (model.mean, model.root, *model.shares, *model.slopes),
-            (again.mean, again.root, *again.shares, *again.slopes),
-            strict=True,
-        )
-        return [] if all(np.array_equal(first, second) for first, second in parts) else ["moments"]
+    if not isinstance(model, PartitionModel):
+        return [] if alike(model, again) else ["model"]
     found = []
     if sorted(model.low.tolist()) != sorted(again.low.tolist()):
         found.append("boxes")
