@@ -57,8 +57,9 @@ SECONDS_PER_VALUE = 6e-9
 """Making, placing and counting one value of one pair of columns for one score."""
 FIRST_RATE = 20.0
 """Walks begin where a pMSE of 1/20 costs one unit of log density, and cool down to the real rate."""
-MOST_RATE = 30_000.0
-"""Walks never go beyond: there the score's own steps, from counting rows, are cliffs that no walk climbs."""
+MOST_RATE = 0.7
+"""Times the rows compared: walks never go beyond this rate (epsilon 1.4 for one walk), where the score's own steps,
+from counting rows, become cliffs that no walk climbs, and where the draw is as good as the rows allow."""
 NOTHING = "nothing to choose"
 """Label of the charge for a table whose every value is declared."""
 MOST_MODEL_ROWS = 50_000
@@ -251,7 +252,7 @@ class PMSE(Mechanism):
             return -score(lines, step.last, step.pairs, worst=self.over_pairs == "worst")
 
         def walked(generator: np.random.Generator, scale: float) -> Chains:
-            scale = max(scale, 1 / MOST_RATE)  # less than epsilon allows is private, too
+            scale = max(scale, 1 / (MOST_RATE * score.rows))  # less than epsilon allows is private, too
 
             def log_density(lines: FloatArray, heat: float) -> FloatArray:
                 # Equation 2, times the prior: exp(-eps u / (2 du)) pi(theta).
