@@ -16,6 +16,7 @@ from dpsynth_core.inference.experiments import ALPHA, Test
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.mwem import MWEM
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
+from dpsynth_core.mechanisms.private_pgm import PrivatePGM
 from dpsynth_core.mechanisms.smoothed_histogram import SmoothedHistogram
 from dpsynth_core.reproduce.base import Cell, Estimate, Setup, Table
 
@@ -48,6 +49,9 @@ ORIGINAL_SIZES: tuple[Curve, ...] = (
     Curve(title="perturbed histogram", mechanism=_PERTURBED),
     Curve(title="perturbed histogram, calibrated", mechanism=_PERTURBED, test="calibrated"),
     Curve(title="MWEM, the paper's settings", mechanism=MWEM.paper_default(), one_in=20),
+    Curve(
+        title="Private-PGM, Laplace noise", mechanism=PrivatePGM(kind_of_noise="laplace", placement="centre"), one_in=20
+    ),
 )
 """Figure 4: as many synthetic rows as original ones."""
 SYNTHETIC_SIZES: tuple[Curve, ...] = (
