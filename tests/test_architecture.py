@@ -32,6 +32,8 @@ LAYERS = [
     ("charts",),
     ("export",),
     ("report",),
+    ("command",),
+    ("__main__",),
 ]
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
 SOURCES = sorted(path for path in CORE.rglob("*.py") if path != CORE / "__init__.py")
