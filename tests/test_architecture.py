@@ -31,6 +31,9 @@ LAYERS = [
     ("orders", "evaluation", "reproduce"),
     ("charts",),
     ("export",),
+    ("report",),
+    ("command",),
+    ("__main__",),
 ]
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
 SOURCES = sorted(path for path in CORE.rglob("*.py") if path != CORE / "__init__.py")
