@@ -47,6 +47,8 @@ def correlation_chart(result: Result) -> Chart | None:
         grids.append(grid)
     labels = [plain(name) for name in names]
     figure = _triptych(grids, labels, labels, unit="correlation", most=1, widest=1)
+    figure.update_xaxes(title={"text": "column"})
+    figure.update_yaxes(title={"text": "column"}, col=1)
     alt = "Correlations in the original, in the synthetic table, and their difference."
     known = table[table["difference"].notna()]
     if len(known):
