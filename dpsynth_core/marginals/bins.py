@@ -109,9 +109,17 @@ def _cut(edges: IntArray, heavy: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> 
 
 
 def _even(edges: IntArray, mass: FloatArray, share: float) -> IntArray:
-    """Light parts joined until they hold a share, parts that hold several cut evenly."""
-    kept, gathered = [int(edges[0])], 0.0
+    """Light parts joined until they hold a share, parts that hold several cut evenly.
+
+    Parts of very different width are never joined: the narrow ones come from where rows crowd, and what they hold must
+    not be spread over an empty stretch.
+    """
+    kept, gathered, before = [int(edges[0])], 0.0, int(edges[1] - edges[0])
     for start, end, rows in zip(edges[:-1].tolist(), edges[1:].tolist(), mass.tolist(), strict=True):
+        if not before / UNLIKE < end - start < before * UNLIKE:
+            kept.append(start)
+            gathered = 0.0
+        before = end - start
         if rows < share * LONE_SHARE:
             gathered += rows
             if gathered >= share:
@@ -126,3 +134,5 @@ def _even(edges: IntArray, mass: FloatArray, share: float) -> IntArray:
 
 LONE_SHARE = 0.7
 """Part of a share that is enough for a bin of its own."""
+UNLIKE = 4
+"""Ratio of widths from which parts are not joined."""

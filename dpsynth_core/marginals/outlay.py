@@ -47,6 +47,8 @@ PURE_SHARES = Shares(
 GAUSSIAN_SHARES = Shares(
     looks=Fraction(4, 100), singles=Fraction(54, 100), choices=Fraction(4, 100), pairs=Fraction(38, 100)
 )
+EXTRA = 0.5
+"""Pairs that an adaptive run adds, for each pair of its tree."""
 LATER = Fraction(2, 5)
 """Part of the pairs' and choices' budget that an adaptive run keeps for what the first model misses."""
 
@@ -93,7 +95,7 @@ def laid_out(
         # A part of the pairs' share: the deviation of one pair's counts grows with the number of pairs.
         while edges > 1 and 0.4 * 16 * expected_deviation(shares.pairs / edges, granted) > WORTHWHILE * n:
             edges -= 1
-    extra = min(math.comb(most + 1, 2) - edges, (edges + 1) // 2) if adaptive and most > 1 else 0
+    extra = min(math.comb(most + 1, 2) - edges, math.ceil(edges * EXTRA)) if adaptive and most > 1 else 0
     wanted = bins or _bins(schema, n, granted, shares)
     items = _items(schema, granted, shares, bins=wanted, edges=edges, extra=extra)
     part = next((item.part for item in items if item.key == (PAIRS, 0)), None)

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
 from dpsynth_core.encoding import FloatArray, IntArray
 from dpsynth_core.marginals.bins import Bins, found_bins
-from dpsynth_core.marginals.denoise import category_counts, ordered_counts, shrunk_towards
+from dpsynth_core.marginals.denoise import category_counts, ordered_counts
 from dpsynth_core.marginals.graphical import Step
 from dpsynth_core.marginals.groups import grouped
 from dpsynth_core.marginals.inference import Measurement
-from dpsynth_core.marginals.meter import Key, Meter
+from dpsynth_core.marginals.meter import Meter
 from dpsynth_core.marginals.outlay import LOOKS, SINGLES, Outlay
 from dpsynth_core.private import PrivateTable
-
-LEAST_TRUST = 0.2
-"""A table that was drawn towards what was expected is taken for no more exact than this share of its variance says."""
-PRICE_OF_NOISE = 0.4
-"""Half the mean absolute error of a Gaussian in units of its deviation: what a pair's score must earn for each cell."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,47 +79,3 @@ def measure_single(table: PrivateTable, bins: Bins, meter: Meter, *, groups: int
     else:
         counts = category_counts(values, deviation, table.n)
     return View(bins=bins, counts=counts, groups=grouped(bins, counts, groups), deviation=deviation)
-
-
-def group_codes(table: PrivateTable, views: list[View]) -> list[IntArray]:
-    """Each row's group in every column: private."""
-    return [view.groups[view.bins.codes(table)] for view in views]
-
-
-def pair_table(codes: list[IntArray], sizes: list[int], pair: tuple[int, int]) -> IntArray:
-    """Rows by the groups of two columns: private."""
-    first, second = pair
-    flat = codes[first] * sizes[second] + codes[second]
-    return np.bincount(flat, minlength=sizes[first] * sizes[second]).reshape(sizes[first], sizes[second])
-
-
-def all_pairs(size: int) -> list[tuple[int, int]]:
-    """Every pair of variables."""
-    return list(combinations(range(size), 2))
-
-
-def pair_scores(
-    codes: list[IntArray], sizes: list[int], expected: dict[tuple[int, int], FloatArray], *, deviation: float
-) -> IntArray:
-    """How wrong each pair's expected table is (L1), less what noise would cost on each of its cells.
-
-    Expected tables are rounded to whole rows, so that scores are whole numbers and one replaced row changes each by at
-    most two.
-    """
-    return np.array(
-        [
-            int(np.abs(pair_table(codes, sizes, pair) - np.rint(table).astype(np.int64)).sum())
-            - round(PRICE_OF_NOISE * deviation * table.size)
-            for pair, table in expected.items()
-        ],
-        dtype=np.int64,
-    )
-
-
-def measure_pair(
-    meter: Meter, key: Key, exact: IntArray, *, pair: tuple[int, int], expected: FloatArray, rows: int
-) -> Measurement:
-    """A pair's counts, drawn towards what was expected by as much as noise explains of the difference."""
-    noisy, deviation = meter.histogram(key, exact, rows=rows)
-    values, weight = shrunk_towards(noisy.astype(np.float64), expected, deviation)
-    return Measurement(variables=pair, values=values, deviation=deviation * float(np.sqrt(max(weight, LEAST_TRUST))))

@@ -15,22 +15,13 @@ from dpsynth_core.budget import Amount, Budget, exact
 from dpsynth_core.encoding import FloatArray, codec_for
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.marginals.bins import Bins
-from dpsynth_core.marginals.cliques import joined, largest_clique
 from dpsynth_core.marginals.graphical import Step, draw_rows, marginal
 from dpsynth_core.marginals.inference import Measurement, check_size, fitted_steps
 from dpsynth_core.marginals.meter import GaussianMeter, Item, LaplaceMeter, expected_deviation
 from dpsynth_core.marginals.outlay import MORE_PAIRS, PAIRS, REST, TREE, Outlay, laid_out
+from dpsynth_core.marginals.pairs import GroupedRows, choose_pairs, independent, measure_pairs
 from dpsynth_core.marginals.sets import chosen_sets
-from dpsynth_core.marginals.views import (
-    View,
-    all_pairs,
-    group_codes,
-    look_at,
-    measure_pair,
-    measure_single,
-    pair_scores,
-    pair_table,
-)
+from dpsynth_core.marginals.views import look_at, measure_single
 from dpsynth_core.mechanisms.base import Mechanism, Progress, check_choice, check_text, check_whole, no_progress
 from dpsynth_core.mechanisms.plan import PLACEMENTS, Plan, Stage, setting
 from dpsynth_core.noise import Noise
@@ -41,8 +32,6 @@ STRATEGIES = {"tree": "a tree of pairs", "adaptive": "a tree, then what it misse
 NOISES = {"matching": "Laplace, or Gaussian where there is a delta", "laplace": "Laplace", "gaussian": "Gaussian"}
 GIVEN = "counts of the given marginals"
 MOST_MARGINAL_CELLS = 1_000_000
-ADAPTIVE_CLIQUE = 20_000
-"""Cells of the model's largest table that pairs added after the first fit may lead to."""
 SECONDS_PER_COLUMN_SET = 0.5
 """Compiling, for each pair or single column of a model that is not small."""
 SMALL_PRODUCT = 2**14
@@ -146,13 +135,10 @@ class PrivatePGM(Mechanism):
             small = math.prod(shape) <= SMALL_PRODUCT
         else:
             outlay = self._outlay(schema, n, budget)
-            items, cells, small = (
-                list(outlay.items),
-                outlay.groups**2,
-                outlay.groups ** len(schema.columns) < SMALL_PRODUCT,
-            )
-            sizes = [Bins.equal(column, outlay.bins).size for column in schema]
-            shape, draws = tuple(sizes), sum(sizes) + (outlay.pairs + outlay.extra) * cells
+            items, cells = list(outlay.items), outlay.groups**2
+            shape = tuple(Bins.equal(column, outlay.bins).size for column in schema)
+            draws = sum(shape) + (outlay.pairs + outlay.extra) * cells
+            small = not outlay.extra
         return Plan(
             stages=self._stages(items, budget), cuts=shape, cells=cells, draws=draws, values=n * len(schema.columns),
             computing=0.1 if small else 5 + SECONDS_PER_COLUMN_SET * len(items),
@@ -172,7 +158,7 @@ class PrivatePGM(Mechanism):
         )
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> GraphicalModel:
-        """Measure, choose, measure, fit."""
+        """Count single columns, choose pairs, count them, fit; if adaptive, go on with what the model misses."""
         if self.strategy == "given":
             return self._fit_given(table, noise, progress)
         outlay = self._outlay(table.schema, table.n, noise.budget)
@@ -181,52 +167,21 @@ class PrivatePGM(Mechanism):
         progress("Looking at single columns", 0.1)
         found = [look_at(table, name, meter, outlay) for name in table.schema.names]
         views = [measure_single(table, bins, meter, groups=outlay.groups) for bins in found]
-        sizes, codes, pairs = [view.size for view in views], group_codes(table, views), all_pairs(len(views))
         measured = [view.measurement(variable) for variable, view in enumerate(views)]
-
-        progress("Choosing pairs", 0.3)
-        expected = {pair: _independent(views, pair, table.n) for pair in pairs}
-        tree: list[int] = []
+        data, expected, pairs = GroupedRows.of(table, views), independent(views, table.n), []
         if outlay.pairs:
-            price = outlay.deviation((PAIRS, 0), noise.budget)
-            if len(pairs) > 1:
-                scores = pair_scores(codes, sizes, expected, deviation=price)
-                tree = meter.choose(TREE, scores, outlay.pairs, lambda chosen: _tree_options(pairs, chosen, len(views)))
-            else:
-                tree = [0]
-        progress("Counting pairs", 0.4)
-        measured += [
-            measure_pair(
-                meter,
-                (PAIRS, turn),
-                pair_table(codes, sizes, pairs[i]),
-                pair=pairs[i],
-                expected=expected[pairs[i]],
-                rows=table.n,
-            )
-            for turn, i in enumerate(tree)
-        ]
-        steps = fitted_steps(sizes, measured, table.n, lambda stage: progress(stage, 0.5))
+            progress("Choosing and counting pairs", 0.3)
+            deviation = outlay.deviation((PAIRS, 0), noise.budget)
+            pairs = choose_pairs(data, expected, meter, TREE, wanted=outlay.pairs, taken=(), deviation=deviation)
+            measured += measure_pairs(data, pairs, expected, meter, PAIRS)
+        steps = fitted_steps(data.sizes, measured, table.n, lambda stage: progress(stage, 0.5))
         if outlay.extra:
-            progress("Finding what the model misses", 0.7)
-            expected = {pair: marginal(steps, pair) * table.n for pair in pairs}
-            price = outlay.deviation((MORE_PAIRS, 0), noise.budget)
-            scores = pair_scores(codes, sizes, expected, deviation=price)
-            more = meter.choose(
-                REST, scores, outlay.extra, lambda chosen: _more_options(pairs, [*tree, *chosen], sizes)
-            )
-            measured += [
-                measure_pair(
-                    meter,
-                    (MORE_PAIRS, turn),
-                    pair_table(codes, sizes, pairs[i]),
-                    pair=pairs[i],
-                    expected=expected[pairs[i]],
-                    rows=table.n,
-                )
-                for turn, i in enumerate(more)
-            ]
-            steps = fitted_steps(sizes, measured, table.n, lambda stage: progress(stage, 0.8))
+            progress("Choosing and counting pairs that the model misses", 0.7)
+            expected = {pair: marginal(steps, pair) * table.n for pair in expected}
+            deviation = outlay.deviation((MORE_PAIRS, 0), noise.budget)
+            more = choose_pairs(data, expected, meter, REST, wanted=outlay.extra, taken=pairs, deviation=deviation)
+            measured += measure_pairs(data, more, expected, meter, MORE_PAIRS)
+            steps = fitted_steps(data.sizes, measured, table.n, lambda stage: progress(stage, 0.8))
         refined = [view.step(variable, len(views) + variable) for variable, view in enumerate(views)]
         return GraphicalModel(
             steps=(*steps, *refined), bins=tuple(found), variables=tuple(range(len(views), 2 * len(views))),
@@ -280,23 +235,3 @@ class PrivatePGM(Mechanism):
                 "delta", 0, allowed="greater than 0 for Gaussian noise", remedy="Take for instance 1e-6."
             )
         return bool(budget.delta) and self.kind_of_noise != "laplace"
-
-
-def _independent(views: Sequence[View], pair: tuple[int, int], rows: int) -> FloatArray:
-    """What a pair's counts would be if its columns had nothing to do with each other."""
-    first, second = (views[variable].group_counts for variable in pair)
-    return np.outer(first, second) / rows
-
-
-def _tree_options(pairs: Sequence[tuple[int, int]], chosen: Sequence[int], size: int) -> list[int]:
-    """Pairs that join two parts that are not joined yet."""
-    part = joined([pairs[i] for i in chosen], size)
-    return [i for i, (first, second) in enumerate(pairs) if part[first] != part[second]]
-
-
-def _more_options(pairs: Sequence[tuple[int, int]], chosen: Sequence[int], sizes: Sequence[int]) -> list[int]:
-    """Pairs not counted yet that keep the model small."""
-    sets = [pairs[i] for i in chosen]
-    return [
-        i for i, pair in enumerate(pairs) if i not in chosen and largest_clique([*sets, pair], sizes) <= ADAPTIVE_CLIQUE
-    ]
