@@ -29,7 +29,7 @@ LAYERS = [
     ("inference",),
     ("diagnostics",),
     ("orders", "evaluation", "reproduce"),
-    ("sweep",),
+    ("sweep", "teaching"),
     ("charts",),
     ("export",),
 ]
