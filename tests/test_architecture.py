@@ -29,6 +29,7 @@ LAYERS = [
     ("inference",),
     ("diagnostics",),
     ("orders", "evaluation", "reproduce"),
+    ("sweep", "teaching"),
     ("charts",),
     ("export",),
     ("report",),

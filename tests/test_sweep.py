@@ -1,0 +1,171 @@
+"""Sweeps over epsilon: repeatable, honest about what was not reached, and never silent about a refusal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsynth_core.errors import DPSynthError, ParameterError
+from dpsynth_core.intake.examples import EXAMPLES
+from dpsynth_core.mechanisms import MECHANISMS
+from dpsynth_core.progress import Point
+from dpsynth_core.sweep import ASPECTS, KEPT_ROWS, Band, Spot, Sweep, SweepOrder, needed, run_sweep, sweep
+
+EXAMPLE = EXAMPLES["two_groups_signal"]
+ORDER = SweepOrder(mechanisms=("perturbed_histogram", "kd_tree"), epsilons=(0.01, 1.0, 100.0), repetitions=2)
+
+
+@lru_cache
+def swept() -> Sweep:
+    return sweep(EXAMPLE.load(), EXAMPLE.schema, ORDER)
+
+
+def drawn(*highs: float) -> Sweep:
+    """A sweep with these upper ends of its bands."""
+    grid = tuple(float(10**i) for i in range(len(highs)))
+    spots = tuple(
+        Spot(mechanism="kd_tree", epsilon=e, bands={"column": Band(low=0.0, middle=high / 2, high=high)}, table=None)
+        for e, high in zip(grid, highs, strict=True)
+    )
+    return Sweep(order=SweepOrder(mechanisms=("kd_tree",), epsilons=grid), rows=10, spots=spots)
+
+
+def test_every_point_of_the_grid_is_measured_with_a_band() -> None:
+    found = swept()
+    assert [(s.mechanism, s.epsilon) for s in found.spots] == [(m, e) for m in ORDER.mechanisms for e in ORDER.epsilons]
+    for spot in found.spots:
+        assert {"column", "pairs", "pmse", "mmd"} <= set(spot.bands) <= set(ASPECTS)
+        assert all(band.low <= band.middle <= band.high for band in spot.bands.values())
+        assert spot.table is not None
+        assert list(spot.table.columns) == list(EXAMPLE.schema.names)
+        assert len(spot.table) == min(found.rows, KEPT_ROWS)
+    assert set(found.aspects) == set(ASPECTS)
+    assert found.references["column"] > 0
+
+
+def test_more_epsilon_makes_better_tables() -> None:
+    for key in ORDER.mechanisms:
+        for aspect in ("column", "pairs", "mmd"):
+            first, *_, last = swept().line(key, aspect)
+            assert first.bands[aspect].low > last.bands[aspect].high
+
+
+def test_false_discoveries_are_measured_only_where_that_is_quick() -> None:
+    assert len(swept().line("perturbed_histogram", "type_one")) == 3
+    assert swept().line("kd_tree", "type_one") == ()
+    without = sweep(EXAMPLE.load(), EXAMPLE.schema, replace(ORDER, epsilons=(1.0,), discoveries=False))
+    assert "type_one" not in without.aspects
+
+
+def test_a_run_does_not_depend_on_what_else_is_swept() -> None:
+    alone = sweep(EXAMPLE.load(), EXAMPLE.schema, replace(ORDER, mechanisms=("kd_tree",), epsilons=(1.0,)))
+    together = swept().at("kd_tree", 1.0)
+    assert together is not None
+    assert together.table is not None
+    assert alone.spots[0].table is not None
+    assert alone.spots[0].bands == together.bands
+    pd.testing.assert_frame_equal(alone.spots[0].table, together.table)
+
+
+def test_the_error_of_the_worst_column_is_the_total_variation_of_its_shares() -> None:
+    found = sweep(EXAMPLE.load(), EXAMPLE.schema, SweepOrder(mechanisms=("kd_grid",), epsilons=(1.0,), repetitions=1))
+    (spot,) = found.spots
+    assert spot.table is not None
+    original = EXAMPLE.load()
+    group = "group"
+    shares = [table[group].value_counts(normalize=True) for table in (original, spot.table)]
+    apart = float(shares[0].sub(shares[1], fill_value=0).abs().sum() / 2)
+    assert spot.bands["column"].middle >= apart - 1e-12
+    column = EXAMPLE.schema["value"]
+    edges = np.linspace(float(column.lower), float(column.upper), 31)  # type: ignore[arg-type]
+    counts = [np.histogram(table["value"].clip(edges[0], edges[-1]), edges)[0] / found.rows for table in
+              (original, spot.table)]  # fmt: skip
+    assert spot.bands["column"].middle == pytest.approx(max(apart, np.abs(counts[0] - counts[1]).sum() / 2), abs=1e-9)
+
+
+def test_a_mechanism_that_refuses_says_why_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise DPSynthError("It does not fit.")
+
+    monkeypatch.setattr(MECHANISMS["mwem"], "suggest", refuse)
+    order = SweepOrder(mechanisms=("mwem", "kd_grid"), epsilons=(1.0,), repetitions=1)
+    found = sweep(EXAMPLE.load(), EXAMPLE.schema, order)
+    refused, made = found.spots
+    assert refused.table is None
+    assert found.problems == {MECHANISMS["mwem"].title: "It does not fit."}
+    assert made.table is not None
+
+
+def test_progress_names_the_run_and_can_end_it() -> None:
+    class EndedError(Exception):
+        pass
+
+    def end(stage: str, done: float, /, *points: Point) -> None:
+        assert stage.startswith("Run 1 of 12: Perturbed histogram at ε 0.01")
+        assert done == 0
+        raise EndedError
+
+    with pytest.raises(EndedError):
+        sweep(EXAMPLE.load(), EXAMPLE.schema, ORDER, end)
+
+
+def test_a_worker_can_run_it() -> None:
+    class Heard:
+        def __init__(self) -> None:
+            self.messages: list[tuple[str, str, object]] = []
+
+        def put(self, message: tuple[str, str, object]) -> None:
+            self.messages.append(message)
+
+    heard = Heard()
+    order = SweepOrder(mechanisms=("kd_grid",), epsilons=(1.0,), repetitions=1)
+    found = run_sweep(EXAMPLE.load(), EXAMPLE.schema, order, "job", heard)
+    assert found.spots[0].bands
+    assert heard.messages[0][:2] == ("job", "stage")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"mechanisms": ()}, {"mechanisms": ("kd_tree", "kd_tree")}, {"mechanisms": ("nothing",)}, {"epsilons": ()},
+     {"epsilons": (1.0, 0.1)}, {"epsilons": (0.0, 1.0)}, {"repetitions": 0}],
+)  # fmt: skip
+def test_an_order_that_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ParameterError, match=next(iter(wrong))):
+        SweepOrder(**wrong)  # type: ignore[arg-type]
+
+
+def test_the_needed_epsilon_is_the_smallest_from_which_on_the_target_holds() -> None:
+    (answer,) = needed(drawn(0.5, 0.04, 0.03), "column", 0.05)
+    assert answer.epsilon == 10
+    assert answer.sentence == "KD tree: ε 10 is enough (at worst 4.0%); ε 1 is not."
+    # One lucky epsilon below one that misses does not count.
+    assert needed(drawn(0.04, 0.5, 0.03), "column", 0.05)[0].epsilon == 100
+    assert "smallest that was tried" in needed(drawn(0.01, 0.01), "column", 0.05)[0].sentence
+
+
+def test_a_target_that_nothing_reaches_is_said_not_to_be_reached() -> None:
+    (answer,) = needed(drawn(0.5, 0.4), "column", 0.05)
+    assert answer.epsilon is None
+    assert answer.sentence == "KD tree: no ε up to 10 is enough; there it is 20.0%, at worst 40.0%."
+    assert "not measured" in needed(drawn(0.5, 0.4), "type_one", 0.05)[0].sentence
+    with pytest.raises(ParameterError, match="aspect"):
+        needed(drawn(0.5), "beauty", 0.05)
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=6), st.floats(0, 1), st.floats(0, 1))
+def test_a_laxer_target_never_needs_more_epsilon(highs: list[float], first: float, second: float) -> None:
+    strict, lax = sorted([first, second])
+    hard, easy = (needed(drawn(*highs), "column", target)[0].epsilon for target in (strict, lax))
+    assert hard is None or (easy is not None and easy <= hard)
+
+
+def test_every_aspect_and_mechanism_by_default_is_known() -> None:
+    assert set(SweepOrder().mechanisms) <= set(MECHANISMS)
+    assert all(kind.question.endswith("?") or kind.question.endswith(".") for kind in ASPECTS.values())
