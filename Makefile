@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: run test test-all lint types bench clean
+.PHONY: run test test-all audit lint types bench clean
 
 run: $(STAMP)-run
 	$(BIN)/streamlit run app.py
@@ -13,6 +13,10 @@ test: $(STAMP)-dev lint types
 
 test-all: $(STAMP)-dev lint types
 	$(BIN)/pytest -n auto --dist worksteal
+
+# Fresh seeds, which are logged; the page and the summary that the app shows are written anew.
+audit: $(STAMP)-dev
+	$(BIN)/python -m dpsynth_core.audit --deep --write docs/audit.md
 
 lint: $(STAMP)-dev
 	$(BIN)/ruff check .

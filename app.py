@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.shared.actions import load_example
+from pages.shared.audit_view import audit_panel
 from pages.shared.data_view import SOURCE_KEY
 from pages.shared.frame import STAGES, in_words, page
 
@@ -56,3 +57,5 @@ with right.container(border=True):
         "In release mode a ledger records each use of a data set before its result appears, and refuses once the "
         "budget is spent."
     )
+
+audit_panel()

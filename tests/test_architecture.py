@@ -26,6 +26,7 @@ LAYERS = [
     ("models",),
     ("mechanisms",),
     ("release", "jobs"),
+    ("audit",),
     ("inference",),
     ("diagnostics",),
     ("orders", "evaluation", "reproduce"),

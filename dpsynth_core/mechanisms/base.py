@@ -46,6 +46,11 @@ class Mechanism(ABC):
     """How far its guarantee can be trusted at best."""
     needs_delta: ClassVar[bool] = False
     """Whether it only works with a delta greater than zero."""
+    takes_delta: ClassVar[bool] = False
+    """Whether it works without a delta but makes use of one: then it is audited both ways."""
+    audit_runs: ClassVar[int] = 400
+    """Times that the quick audit runs it on each of two neighbouring tables; 0 where one run takes too long, so that
+    only its draws are attacked, one by one."""
 
     counts_cells: ClassVar[bool] = True
     """Whether it rests on counts over cells of the domain; if not, it fits a model of another kind."""
@@ -62,6 +67,11 @@ class Mechanism(ABC):
     @abstractmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
         """Parameters from public facts only, with the reason in a sentence."""
+
+    @classmethod
+    def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:
+        """Settings that the audit runs, by name: as suggested, and others that take another path through the code."""
+        return {"as suggested": cls.suggest(schema, n, epsilon)}
 
     @abstractmethod
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:

@@ -107,6 +107,20 @@ class KDTree(Mechanism):
             "more there is to find. Depth needs no tuning, because this rule's noise does not grow with it.",
         )
 
+    @classmethod
+    def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:
+        """Both rules, from the root, behind free levels, and without any decision."""
+        return {
+            **super().audited(schema, n, epsilon),
+            "one free level": cls(free_levels=1, inner_levels=1, leaf_threshold=2),
+            "from the root": cls(free_levels=0, inner_levels=1),
+            "many free levels": cls(free_levels=5, leaf_threshold=3),
+            "shallow decisions": cls(free_levels=2, max_levels=4, leaf_threshold=2, placement="centre"),
+            "free levels only": cls(free_levels=4, max_levels=4, leaf_threshold=2),
+            "paper's rule": cls(rule="levels", free_levels=1, max_levels=4, split_threshold=1, leaf_threshold=2),
+            "paper's rule from the root": cls(rule="levels", free_levels=0, max_levels=3, split_threshold=0),
+        }
+
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
         """Decisions, counts of inner boxes, counts of leaves. How many boxes there will be is not known beforehand."""
         coding = Coding.of(schema)

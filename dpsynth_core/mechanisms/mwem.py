@@ -103,6 +103,16 @@ class MWEM(Mechanism):
         )
 
     @classmethod
+    def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:
+        """Also single columns with few passes, and the other kinds of queries, which are selected."""
+        return {
+            **super().audited(schema, n, epsilon),
+            "single columns": cls(bins=2, order=1, rounds=2, passes=2),
+            "ranges": cls(bins=2, workload="ranges", order=1, rounds=1, passes=2),
+            "intervals": cls(bins=2, workload="intervals", rounds=2, passes=1, step="paper", estimate="last"),
+        }
+
+    @classmethod
     def paper_default(cls, *, bins: int | None = None, rows: int | None = None) -> Self:
         """As run in paper 004: its software's default hyper-parameters (10 rounds, 10 repetitions, all intervals).
 

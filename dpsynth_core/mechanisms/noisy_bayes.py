@@ -37,6 +37,7 @@ class NoisyBayes(Mechanism):
     )
     counts_cells: ClassVar[bool] = False
     paper: ClassVar[str] = "Bowen & Liu (2016), as compared by Snoke & Slavković (2018)."
+    audit_runs: ClassVar[int] = 200
 
     second: Literal["middle", "central"] = setting("middle", title="Second moments", advanced=True, labels=SECONDS)
     """About which point squares and products are taken. About the middle of the declared range they need a quarter to a
@@ -60,6 +61,11 @@ class NoisyBayes(Mechanism):
             reason=f"{sum(layout.sizes().values()):,} sums share epsilon, half of it for the columns, half for their "
             f"ties. With {n:,} rows that blurs a mean or a tie by up to {error:.2g} of half a column's range."
         )
+
+    @classmethod
+    def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:
+        """Also the paper's moments, about the mean."""
+        return {**super().audited(schema, n, epsilon), "about the mean": cls(second="central")}
 
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
         """One paid step for each kind of sum."""

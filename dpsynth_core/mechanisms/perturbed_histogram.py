@@ -52,6 +52,11 @@ class PerturbedHistogram(Mechanism):
             "1/epsilon where the columns allow it.",
         )
 
+    @classmethod
+    def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:
+        """Also with few cells."""
+        return {**super().audited(schema, n, epsilon), "few cells": cls(bins=2)}
+
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
         """One paid step: the counts of all cells."""
         grid = Grid.of(schema, self.bins, most=MOST_CELLS)

@@ -86,6 +86,9 @@ class PrivatePGM(Mechanism):
         "(2022); Montoya Perez et al. (2024)."
     )
 
+    takes_delta: ClassVar[bool] = True
+    audit_runs: ClassVar[int] = 100
+
     strategy: Literal["tree", "adaptive", "given"] = setting("tree", labels=STRATEGIES)
     """What is counted: single columns and a tree of pairs; also pairs that the tree's model misses; or exactly the
     marginals that you name, as in paper 004."""
@@ -124,6 +127,15 @@ class PrivatePGM(Mechanism):
         if n * granted < FEW_ROWS:
             reason += " With so few rows at so small an epsilon, expect little but noise."
         return cls(reason=reason)
+
+    @classmethod
+    def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:
+        """Also rounds after the tree, and named marginals."""
+        return {
+            **super().audited(schema, n, epsilon),
+            "adaptive": cls(strategy="adaptive", bins=3, groups=2),
+            "every column": cls(strategy="given", bins=2, marginals="; ".join(schema.names)),
+        }
 
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
         """The stages with their shares; Gaussian draws are paid for as one."""

@@ -68,6 +68,12 @@ class SmoothedHistogram(Mechanism):
             "more rows or cells would mean more noise.",
         )
 
+    @classmethod
+    def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:
+        """Also with the paper's constant, and with few rows, where each of them tells most."""
+        few = {"two rows": cls(rows=2), "paper's smoothing": cls(smoothing="paper", rows=3)}
+        return {**super().audited(schema, n, epsilon), **few}
+
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
         """One paid step: every row that is drawn."""
         stage = Stage(label="every row drawn", epsilon=budget.epsilon, scale=None)

@@ -1,0 +1,1 @@
+"""An audit of every registered mechanism that can fail: see ``docs/audit.md``."""

@@ -1,0 +1,86 @@
+"""An attacker who knows every row but one looks at whole runs, with and without that row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from dpsynth_core.audit.checks import Check, Size, seed_for
+from dpsynth_core.audit.lower_bound import bound_check, lower_bound
+from dpsynth_core.audit.neighbours import ATTACKED, Pair
+from dpsynth_core.audit.subject import Source, Subject
+from dpsynth_core.budget import Budget
+from dpsynth_core.calls import FloatArray
+from dpsynth_core.encoding import codec_for
+from dpsynth_core.mechanisms.base import Mechanism, Model
+from dpsynth_core.noise import Noise
+from dpsynth_core.partition.model import PartitionModel
+from dpsynth_core.private import PrivateTable
+
+EPSILONS = (1, 4)
+SAMPLED_ROWS = 60
+"""Looked at where a model cannot be looked into."""
+
+
+def presence(model: Model, table: PrivateTable, row: int, noise: Noise) -> float:
+    """What an attacker looks at: how densely the release fills the place where a row would be.
+
+    Boxes with weights are looked into; of any other model some rows are drawn, and those that fall into the row's cell
+    are counted.
+    """
+    if isinstance(model, PartitionModel):
+        place = np.array([axis.locate(table)[row] for axis in model.axes])
+        inside = ((model.low <= place) & (place < model.high)).all(axis=1)
+        volume = np.prod((model.high - model.low)[inside].astype(np.float64), axis=1)
+        return float((model.weights[inside] / volume).sum())
+    rows = PrivateTable(model.sample(SAMPLED_ROWS, noise), table.schema)
+    equal = np.ones(SAMPLED_ROWS, dtype=np.bool_)
+    for column in table.schema:
+        codec = codec_for(column)
+        equal &= codec.codes(rows.positions(column.name)) == codec.codes(table.positions(column.name))[row]
+    return float(np.count_nonzero(equal))
+
+
+def end_to_end_checks(subject: Subject, size: Size, root: int, pairs: tuple[Pair, ...] = ATTACKED) -> Iterator[Check]:
+    """The setting that is suggested at both epsilons on the first pair, every other setting at the small one."""
+    runs = size.runs(subject.runs)
+    if runs < 2:
+        yield Check(
+            layer="end-to-end attack", subject=subject.name, case="all", verdict="not applicable",
+            detail="one run takes too long; its draws are attacked one by one",
+        )  # fmt: skip
+        return
+    for epsilon in EPSILONS:
+        settings = subject.settings_for(pairs[0].schema, pairs[0].n, epsilon)
+        for place, (setting, mechanism) in enumerate(settings.items()):
+            if place and epsilon != EPSILONS[0]:
+                continue
+            # Settings take turns with the pairs, so that every pair meets some of them.
+            pair = pairs[place % len(pairs)]
+            case = f"{setting}; {pair.name}; epsilon {epsilon}"
+            seed = seed_for(root, "whole", subject.name, case)
+            samples = attack(mechanism, pair, subject.source, subject.budget(epsilon), runs=runs, seed=seed)
+            bound = lower_bound(*samples, alpha=size.level, delta=float(subject.delta))
+            claim = float(subject.budget(epsilon).epsilon)
+            yield bound_check("end-to-end attack", subject.name, case, bound, claim=claim, level=size.level)
+
+
+def attack(
+    mechanism: Mechanism,
+    pair: Pair,
+    source: Source,
+    budget: Budget,
+    *,
+    runs: int,
+    seed: np.random.SeedSequence,
+    tell: Callable[[float], None] = lambda _: None,
+) -> tuple[FloatArray, FloatArray]:
+    """What the attacker sees in many runs on either table; looked at is the row of the second one."""
+    samples = np.empty((2, runs))
+    for which, (table, seeds) in enumerate(zip(pair.tables, seed.spawn(2), strict=True)):
+        for i, own in enumerate(seeds.spawn(runs)):
+            noise = source(budget, own)
+            samples[which, i] = presence(mechanism.fit(table, noise), pair.tables[1], pair.row, noise)
+            tell((which * runs + i + 1) / (2 * runs))
+    return samples[0], samples[1]

@@ -1,0 +1,95 @@
+"""What an audit consists of: checks, how large they are, and where their seeds come from."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+Layer: TypeAlias = Literal["replay", "enumeration", "claims", "noise law", "stage attack", "end-to-end attack", "chain"]
+Verdict: TypeAlias = Literal["passed", "failed", "not applicable"]
+
+LAYERS: dict[Layer, str] = {
+    "replay": "Recorded on a table and replayed on a neighbour with every sampler's output frozen: same calls, same "
+    "release, no input moved by more than its declared sensitivity, noise large enough for every charge.",
+    "enumeration": "Every outcome on toy domains, with exact probabilities: the largest privacy loss of all.",
+    "claims": "What a release says of itself: never repeatable, never more than was paid for.",
+    "noise law": "Samples of every sampler against the law that it is named for.",
+    "stage attack": "Single draws on two neighbouring tables: a statistical lower bound on the epsilon they spend.",
+    "end-to-end attack": "Whole runs on two neighbouring tables: a statistical lower bound on epsilon.",
+    "chain": "Metropolis kernels on few states: distance to their target, exactly.",
+}
+
+SUITE_LEVEL = 1e-6
+"""Probability that any statistical check of a whole run fails although all is well: at most this, for each layer."""
+MOST_COMPARISONS = 2_000
+"""Statistical checks of one layer that this level is shared among; a run that makes more is refused."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One question and its answer."""
+
+    layer: Layer
+    """How it was asked."""
+    subject: str
+    """What was asked about: a mechanism, a sampler, a mutant."""
+    case: str
+    """Settings, tables and epsilon."""
+    verdict: Verdict
+    """The answer."""
+    detail: str = ""
+    """The numbers behind it, in words."""
+    measured: float | None = None
+    """The loss or bound that was found, where the question is how large it is."""
+    claimed: float | None = None
+    """What it must not exceed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """How much work an audit does."""
+
+    seeds: int
+    """Recordings of every setting on every pair of tables."""
+    draws: int
+    """Of every sampler, for its law."""
+    selections: int
+    """Of the samplers that select, of which the release ones take about half a millisecond each."""
+    stage_draws: int
+    """Of every stage, on each of two tables."""
+    run_share: float
+    """Whole runs, as a multiple of what a mechanism declares."""
+    outcomes: int
+    """Most outcomes that are followed for one pair of toy tables."""
+    level: float = SUITE_LEVEL / MOST_COMPARISONS
+    """Probability of a false alarm, for each statistical check."""
+
+    def runs(self, declared: int) -> int:
+        """Whole runs for a mechanism that declares this many."""
+        return int(declared * self.run_share)
+
+
+QUICK = Size(seeds=1, draws=50_000, selections=8_000, stage_draws=20_000, run_share=1, outcomes=400)
+DEEP = Size(seeds=2, draws=200_000, selections=50_000, stage_draws=100_000, run_share=3, outcomes=2_000)
+REDUCED = Size(seeds=1, draws=2_000, selections=400, stage_draws=1_000, run_share=0.05, outcomes=0)
+"""For repeating the statistical part many times."""
+
+
+def seed_for(root: int, *names: object) -> np.random.SeedSequence:
+    """A seed that belongs to this question, the same in every process and whatever else is asked."""
+    words = [zlib.crc32(str(name).encode()) for name in names]
+    return np.random.SeedSequence([root, *words])
+
+
+def verdict(good: bool) -> Verdict:
+    """Passed or failed."""
+    return "passed" if good else "failed"
+
+
+def failures(checks: Iterable[Check]) -> list[Check]:
+    """Those that failed."""
+    return [check for check in checks if check.verdict == "failed"]

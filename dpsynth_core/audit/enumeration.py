@@ -1,0 +1,157 @@
+"""Exact enumeration: a mechanism run on two toy tables through every outcome that its paid draws can have.
+
+Both runs are told the same outcomes, so the release is the same (the replay shows that it is a function of what is
+drawn), and the largest difference of the outcomes' log-probabilities is the privacy loss: exactly, not statistically.
+The law behind each draw is the one its sampler is named for at the scale it was called with; that samplers follow their
+laws is for ``noise_law`` to show.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpsynth_core.audit.checks import Check, Size, verdict
+from dpsynth_core.audit.neighbours import TOYS, Pair
+from dpsynth_core.audit.outcomes import NotEnumerableError, Option, options, tell
+from dpsynth_core.audit.subject import Subject
+from dpsynth_core.budget import Amount, Budget
+from dpsynth_core.calls import Call
+from dpsynth_core.errors import DPSynthError
+from dpsynth_core.mechanisms.base import Mechanism
+from dpsynth_core.noise import Noise
+from dpsynth_core.private import PrivateTable
+
+EPSILONS = (1, 4)
+MOST_DRAWS = 40
+"""Paid draws of one run that are followed."""
+FARTHEST = 20
+"""Where one path has branched into more than this many times the outcomes that may be followed, none is; nor where one
+draw alone has a quarter of them."""
+SLACK = 1e-9
+"""For rounding in sums of logarithms."""
+
+
+class _ReachedError(Exception):
+    """The run has come to a draw whose outcome is not decided yet."""
+
+    def __init__(self, call: Call, *, last: bool) -> None:
+        super().__init__()
+        self.call, self.last = call, last
+
+
+class Scripted(Noise):
+    """Returns decided outcomes, one after the other, and stops the run at the first draw that is open."""
+
+    secure = False
+
+    def __init__(self, source: Noise, script: list[Any]) -> None:
+        super().__init__(source.budget)
+        self._source, self._script, self._step = source, script, 0
+
+    def _charge(self, *arguments: Any) -> Any:
+        # The source keeps the accounts by its own rules, so that a mutant of it is audited as it is.
+        charge = self._source._charge(*arguments)
+        self._charges, self._spent = list(self._source.charges), self._source.spent
+        return charge
+
+    def _perform(self, call: Call) -> Any:
+        if call.charge is None:
+            return self._source._perform(call)
+        if self._step == len(self._script):
+            raise _ReachedError(call, last=self.spent == self.budget and call.primitive != "decisions")
+        self._step += 1
+        return tell(call, self._script[self._step - 1])
+
+
+@dataclass(kw_only=True)
+class Exploration:
+    """The largest loss found so far, and at what expense."""
+
+    worst: float = 0.0
+    """Of all outcomes followed to the end."""
+    outcomes: int = 0
+    """Followed to the end."""
+
+
+def explore(subject: Subject, mechanism: Mechanism, pair: Pair, budget: Budget, most: int) -> Exploration:
+    """Follow every outcome of every draw on both tables."""
+    found = Exploration()
+
+    def follow(script: list[Any], loss: float, width: int) -> None:
+        if len(script) > MOST_DRAWS:
+            raise NotEnumerableError(f"more than {MOST_DRAWS} draws")
+        calls = [_reach(subject, mechanism, table, budget, script) for table in pair.tables]
+        if calls[0] is None and calls[1] is None:
+            found.worst = max(found.worst, abs(loss))
+            found.outcomes += 1
+            if found.outcomes > most:
+                raise NotEnumerableError(f"more than {most:,} outcomes")
+            return
+        if calls[0] is None or calls[1] is None or calls[0].call.primitive != calls[1].call.primitive:
+            found.worst = math.inf  # the tables lead to different draws, although everything drawn so far was equal
+            return
+        listed = list(options(calls[0].call, calls[1].call))
+        followed = _extremes(listed) if calls[0].last else listed
+        if width * len(followed) > FARTHEST * most or 4 * len(followed) > most:
+            raise NotEnumerableError(f"more than {most:,} outcomes")
+        for option in followed:
+            if math.isinf(option.loss):
+                found.worst = math.inf
+            else:
+                follow([*script, option.value], loss + option.loss, width * len(followed))
+
+    follow([], 0.0, 1)
+    return found
+
+
+def _extremes(listed: list[Option]) -> list[Option]:
+    """The outcomes that speak most for either table: once the budget is used up, no further draw can add to that."""
+    return [max(listed, key=lambda option: option.loss), min(listed, key=lambda option: option.loss)]
+
+
+def _reach(
+    subject: Subject, mechanism: Mechanism, table: PrivateTable, budget: Budget, script: list[Any]
+) -> _ReachedError | None:
+    """The first draw that is open after these outcomes; None at the end of the run."""
+    noise = Scripted(_quiet(subject, budget), script)
+    try:
+        mechanism.fit(table, noise)
+    except _ReachedError as reached:
+        return reached
+    return None
+
+
+def _quiet(subject: Subject, budget: Budget) -> Noise:
+    """A source for what is free, the same in every run; its paid draws are never asked for."""
+    return subject.source(budget, np.random.SeedSequence(0))
+
+
+def enumeration_checks(subject: Subject, size: Size, pairs: tuple[Pair, ...] = TOYS) -> Iterator[Check]:
+    """Every setting on every pair of toy tables, at a small and a large epsilon."""
+    for pair in pairs:
+        for epsilon in EPSILONS:
+            yield from _pair_checks(subject, size, pair, epsilon)
+
+
+def _pair_checks(subject: Subject, size: Size, pair: Pair, epsilon: Amount) -> Iterator[Check]:
+    budget = subject.budget(epsilon)
+    for setting, mechanism in subject.settings_for(pair.schema, pair.n, epsilon).items():
+        case = f"{setting}; {pair.name}; epsilon {epsilon}"
+        try:
+            found = explore(subject, mechanism, pair, budget, size.outcomes)
+        except (NotEnumerableError, DPSynthError) as reason:
+            yield Check(
+                layer="enumeration", subject=subject.name, case=case, verdict="not applicable", detail=str(reason)
+            )
+            continue
+        claimed = float(budget.epsilon)
+        yield Check(
+            layer="enumeration", subject=subject.name, case=case, verdict=verdict(found.worst <= claimed + SLACK),
+            detail=f"largest loss {found.worst:.4g} over {found.outcomes:,} outcomes",
+            measured=found.worst, claimed=claimed,
+        )  # fmt: skip

@@ -1,0 +1,85 @@
+"""The summary of the last deep audit, which travels with the package, in words for people. Quick to import."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import datetime
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import dpsynth_core
+from dpsynth_core.audit.checks import LAYERS, Layer
+
+SUMMARY = "last.json"
+"""Beside this file."""
+
+
+def source_digest() -> str:
+    """A short name for the source of the package, as it is on disk."""
+    root = Path(dpsynth_core.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def last_summary() -> dict[str, Any] | None:
+    """The summary that travels with the package; None if there is none."""
+    stored = resources.files("dpsynth_core.audit") / SUMMARY
+    if not stored.is_file():
+        return None
+    found: dict[str, Any] = json.loads(stored.read_text(encoding="utf-8"))
+    return found
+
+
+def headline(stored: dict[str, Any]) -> str:
+    """What was found, in two sentences."""
+    mutants = stored["mutants"]
+    caught = sum(bool(mutant["layers"]) for mutant in mutants)
+    checks = sum(layer["passed"] + layer["failed"] for layer in stored["layers"].values())
+    failed = sum(layer["failed"] for layer in stored["layers"].values())
+    found = "none of them failed" if not failed else f"{failed} of them failed"
+    mechanisms = len([name for name in stored["strongest"] if not name.startswith("probe")])
+    return (
+        f"On {when(stored)}, {checks:,} checks tried to break the guarantees of {mechanisms} mechanisms; {found}. "
+        f"{caught} of {len(mutants)} mechanisms that were broken on purpose were found out."
+    )
+
+
+def when(stored: dict[str, Any]) -> str:
+    """The day, as people write it."""
+    day = datetime.fromisoformat(stored["when"])
+    return f"{day.day} {day:%B %Y}"
+
+
+def standing(stored: dict[str, Any]) -> str:
+    """Whether what runs here is what was audited."""
+    if stored["digest"] == source_digest():
+        return f"This is exactly the source that was audited (version {stored['version']}, {stored['digest']})."
+    return (
+        f"The source has changed since (audited: version {stored['version']}, {stored['digest']}); the quick audit "
+        "runs with every change, the deep one with `make audit`."
+    )
+
+
+def layer_rows(stored: dict[str, Any]) -> list[dict[str, object]]:
+    """The layers as a table."""
+    rows: list[dict[str, object]] = []
+    for name, counts in stored["layers"].items():
+        layer: Layer = name
+        rows.append({"check": name, "passed": counts["passed"], "failed": counts["failed"], "asks": LAYERS[layer]})
+    return rows
+
+
+def mutant_rows(stored: dict[str, Any]) -> list[dict[str, object]]:
+    """The mutants as a table."""
+    return [
+        {
+            "broken on purpose": mutant["name"],
+            "mistake": mutant["mistake"],
+            "found by": ", ".join(mutant["layers"]) or "nothing",
+        }
+        for mutant in stored["mutants"]
+    ]

@@ -1,0 +1,129 @@
+"""A statistical lower bound on epsilon from runs on two neighbouring tables.
+
+An epsilon-private mechanism keeps P(event | D) <= exp(epsilon) P(event | D') + delta for every event. One half of the
+runs chooses the event and which table is which, the other half, which nobody has looked at, tests it: with exact
+(Clopper-Pearson) ends of both probabilities, epsilon >= ln((p_low - delta) / p_high) except with probability alpha.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import beta
+
+from dpsynth_core.audit.checks import Check, Layer, verdict
+from dpsynth_core.calls import FloatArray, IntArray
+
+ROUNDED = 1.05
+"""The noise is Gaussian on whole numbers, whose trade-off is that of a Gaussian up to a few percent."""
+MOST_CUTS = 200
+"""Events of each kind that are considered."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """What the runs prove."""
+
+    epsilon: float
+    """Epsilon is at least this, with confidence 1 - alpha; zero if nothing is proven."""
+    upper: float
+    """And for this one event at most this: where the claim lies above, the event cannot refute it."""
+    mu: float
+    """The same as a trade-off of Gaussian kind: mu >= ndtri(p_low) - ndtri(p_high) (Dong, Roth & Su 2022)."""
+    cut: float
+    """The event: the statistic reaches this value, or stays below it."""
+    above: bool
+    """Whether the event lies above the cut."""
+    swapped: bool
+    """Whether it is likelier on the second table."""
+    hits: tuple[int, int]
+    """How often the event occurred, on the table where it is likelier and on the other."""
+    runs: int
+    """Of the testing half, on each table."""
+
+    def refutes(self, epsilon: float) -> bool:
+        """Whether a claim is too small."""
+        return self.epsilon > epsilon
+
+
+def ceiling(runs: int, *, alpha: float) -> float:
+    """The largest bound that this many runs (both halves) could prove: an event that is certain on one table only."""
+    half = runs - runs // 2
+    low, _ = proportion(half, half, alpha / 2)
+    _, high = proportion(0, half, alpha / 2)
+    return max(0.0, math.log(low / high))
+
+
+def proportion(hits: IntArray | int, runs: int, alpha: float) -> tuple[FloatArray, FloatArray]:
+    """Clopper-Pearson: one-sided lower and upper ends, each missed with probability at most alpha."""
+    k = np.asarray(hits, dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        low = np.where(k > 0, beta.ppf(alpha, np.maximum(k, 1e-9), runs - k + 1), 0.0)
+        high = np.where(k < runs, beta.ppf(1 - alpha, k + 1, np.maximum(runs - k, 1e-9)), 1.0)
+    return low, high
+
+
+def lower_bound(first: FloatArray, second: FloatArray, *, alpha: float, delta: float = 0.0) -> Bound:
+    """The bound from a statistic of equally many runs on two tables.
+
+    Args:
+        first: The statistic on one table, one value for each run, in the order of running.
+        second: On the other.
+        alpha: Probability that the bound exceeds the true epsilon.
+        delta: Claimed beside epsilon.
+    """
+    half = len(first) // 2
+    cut, above, swapped = _chosen(first[:half], second[:half], alpha, delta)
+    likely, other = (second, first) if swapped else (first, second)
+    hits = [int(np.count_nonzero((sample[half:] >= cut) == above)) for sample in (likely, other)]
+    runs = len(first) - half
+    (p_low, p_high), (q_low, q_high) = (tuple(map(float, proportion(k, runs, alpha / 2))) for k in hits)
+    return Bound(
+        epsilon=_log_ratio(p_low - delta, q_high),
+        upper=math.inf if q_low <= 0 else _log_ratio(p_high - delta, q_low),
+        mu=max(0.0, float(ndtri(p_low) - ndtri(q_high))),
+        cut=cut, above=above, swapped=swapped, hits=(hits[0], hits[1]), runs=runs,
+    )  # fmt: skip
+
+
+def _chosen(first: FloatArray, second: FloatArray, alpha: float, delta: float) -> tuple[float, bool, bool]:
+    """The event and direction with the largest bound on the half that may be looked at."""
+    both = np.unique(np.append(first, second))
+    cuts = both[np.unique(np.linspace(0, len(both) - 1, MOST_CUTS).astype(int))]
+    reached = [len(s) - np.searchsorted(np.sort(s), cuts, side="left") for s in (first, second)]
+    best, choice = -math.inf, (float(cuts[0]), True, False)
+    for above in (True, False):
+        hits = reached if above else [len(s) - r for s, r in zip((first, second), reached, strict=True)]
+        for swapped in (False, True):
+            likely, other = hits[::-1] if swapped else hits
+            low, _ = proportion(likely, len(first), alpha / 2)
+            _, high = proportion(other, len(first), alpha / 2)
+            # The difference breaks ties where nothing is proven yet.
+            gain = np.where(low > delta, np.log(np.maximum(low - delta, 1e-300) / high), -50 + low - high)
+            place = int(np.argmax(gain))
+            if gain[place] > best:
+                best, choice = float(gain[place]), (float(cuts[place]), above, swapped)
+    return choice
+
+
+def _log_ratio(p: float, q: float) -> float:
+    return max(0.0, math.log(p / q)) if p > 0 else 0.0
+
+
+def bound_check(
+    layer: Layer, subject: str, case: str, bound: Bound, *, claim: float, level: float, mu: float | None = None
+) -> Check:
+    """Failed only if the runs prove more than is claimed, as epsilon or, for a Gaussian draw, as its own mu."""
+    most = ceiling(2 * bound.runs, alpha=level)
+    good = not bound.refutes(claim)
+    detail = f"at least {bound.epsilon:.3f} of {claim:.3f} claimed ({2 * bound.runs:,} runs could show {most:.2f})"
+    if mu is not None:
+        good = good and bound.mu <= mu * ROUNDED
+        detail += f"; mu at least {bound.mu:.3f} of {mu:.3f}"
+    return Check(
+        layer=layer, subject=subject, case=case, verdict=verdict(good), detail=detail,
+        measured=bound.epsilon if mu is None else bound.mu, claimed=claim if mu is None else mu,
+    )  # fmt: skip

@@ -1,0 +1,261 @@
+"""Whether samplers follow the laws they are named for, and whether this would be noticed if they did not.
+
+Every sample is compared with its law by a chi-square test over cells that expect enough draws. The same sample must not
+pass for noise whose scale is ten percent off: a test that cannot tell would be worth nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+from scipy import stats
+
+from dpsynth_core.audit.checks import SUITE_LEVEL, Check, Size, seed_for, verdict
+from dpsynth_core.audit.outcomes import exponential_law, log_interval, permute_and_flip_law
+from dpsynth_core.audit.subject import Source
+from dpsynth_core.budget import Budget
+from dpsynth_core.calls import Call, Charge, FloatArray, IntArray
+from dpsynth_core.noise import Noise, SecureNoise, SeededNoise
+
+PLENTY = Budget.of(10**12)
+OFF = 1.1
+"""A scale that must be told from the right one."""
+LEAST_EXPECTED = 10.0
+"""Draws that a cell of the test expects."""
+POWER_DRAWS = 50_000
+"""From this many draws on, a wrong scale must be noticed."""
+SOURCES: dict[str, Source] = {"secure": lambda budget, _: SecureNoise(budget), "seeded": SeededNoise}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Law:
+    """A sampler, how it is drawn from, and what should come of it."""
+
+    name: str
+    """Which sampler, at which scale."""
+    sample: Callable[[Noise, int], IntArray]
+    """That many draws, each as the number of a cell."""
+    expected: Callable[[float], FloatArray]
+    """Probability of every cell, were the scale this many times what was asked for."""
+    selects: bool = False
+    """Whether one call is needed for every draw, which takes long."""
+    scaled: bool = True
+    """Whether there is a scale that could be wrong."""
+
+
+def p_value(observed: IntArray, law: FloatArray) -> float:
+    """Of a chi-square test, rare cells taken together."""
+    order = np.argsort(law)[::-1]
+    expected, counts = law[order] * observed.sum(), observed[order]
+    few = expected < LEAST_EXPECTED
+    if few.any():
+        expected = np.append(expected[~few], expected[few].sum())
+        counts = np.append(counts[~few], counts[few].sum())
+        if expected[-1] < LEAST_EXPECTED and len(expected) > 1:
+            expected = np.append(expected[:-2], expected[-2:].sum())
+            counts = np.append(counts[:-2], counts[-2:].sum())
+    if len(expected) < 2:
+        return 1.0
+    return float(stats.chisquare(counts, expected / expected.sum() * counts.sum()).pvalue)
+
+
+# -------------------------------------------------------------------------------------------------- laws of samplers
+
+
+def _edges(scale: float) -> IntArray:
+    """Ends of cells for noise of this scale: single numbers where there are few, wider ones where there are many."""
+    reach = max(3, math.ceil(6 * scale))
+    return np.unique(np.linspace(-reach, reach, min(2 * reach + 1, 61)).astype(np.int64))
+
+
+def _laplace_law(scale: float, edges: IntArray) -> FloatArray:
+    ends = [-math.inf, *edges.tolist(), math.inf]
+    return np.exp([log_interval(scale, a, b - 1) for a, b in pairwise(ends)])
+
+
+def _laplace(sensitivity: int, epsilon: Fraction) -> Law:
+    scale = float(sensitivity / epsilon)
+    edges = _edges(scale)
+
+    def sample(noise: Noise, draws: int) -> IntArray:
+        drawn = noise.laplace(np.zeros(draws, dtype=np.int64), sensitivity=sensitivity, epsilon=epsilon, label="law")
+        return np.searchsorted(edges, drawn, side="right")
+
+    return Law(name=f"laplace, scale {scale:g}", sample=sample, expected=lambda f: _laplace_law(scale * f, edges))
+
+
+def _gaussian(scale: float) -> Law:
+    """Directly from the sampler: a charge for Gaussian draws is opened for a composition, which takes long."""
+    edges = _edges(scale)
+
+    def sample(noise: Noise, draws: int) -> IntArray:
+        charge = noise.open_charge("law", sensitivity=1, epsilon=1)
+        call = Call(
+            primitive="gaussian", private=np.zeros(draws, dtype=np.int64), parameters=(scale, 1, 1), charge=charge
+        )
+        return np.asarray(np.searchsorted(edges, noise._perform(call), side="right"))
+
+    def expected(factor: float) -> FloatArray:
+        reach = math.ceil(12 * scale * factor)
+        values = np.arange(-reach, reach + 1)
+        weights = np.exp(-0.5 * (values / (scale * factor)) ** 2)
+        cells = np.searchsorted(edges, values, side="right")
+        return np.asarray(np.bincount(cells, weights / weights.sum(), minlength=len(edges) + 1))
+
+    return Law(name=f"gaussian, scale {scale:g}", sample=sample, expected=expected)
+
+
+def _tail_probability(scale: float, least: int) -> float:
+    return math.exp(log_interval(scale, least, math.inf))
+
+
+def _sparse(epsilon: Fraction, threshold: int) -> Law:
+    """Of a domain of empty cells: whether each passes, by how much, and whether it lies in the first or second half."""
+    scale = float(2 / epsilon)
+    steps = max(1, math.ceil(scale / 2))
+
+    def sample(noise: Noise, draws: int) -> IntArray:
+        zeros = draws
+        found = noise.sparse_laplace(
+            np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), zeros=zeros, threshold=threshold,
+            pick=lambda size: noise.distinct(zeros, size), sensitivity=2, epsilon=epsilon, label="law",
+        )  # fmt: skip
+        beyond = np.minimum((found.extra_values - threshold) // steps, 7)
+        cells = 1 + 2 * beyond + (found.extra_keys < zeros // 2)
+        return np.append(cells, np.zeros(zeros - len(cells), dtype=np.int64))
+
+    def expected(factor: float) -> FloatArray:
+        reach = [_tail_probability(scale * factor, threshold + k * steps) for k in range(8)]
+        beyond = [*(a - b for a, b in pairwise(reach)), reach[-1]]
+        return np.array([1 - reach[0], *(p / 2 for p in beyond for _ in range(2))])
+
+    return Law(name=f"sparse_laplace, scale {scale:g}, threshold {threshold}", sample=sample, expected=expected)
+
+
+def _listed(epsilon: Fraction) -> Law:
+    """The cells of a sparse draw that are listed get the same noise."""
+    scale = float(2 / epsilon)
+    edges = _edges(scale)
+
+    def sample(noise: Noise, draws: int) -> IntArray:
+        found = noise.sparse_laplace(
+            np.arange(draws), np.full(draws, 7), zeros=0, threshold=1, pick=lambda size: np.zeros(size, dtype=np.int64),
+            sensitivity=2, epsilon=epsilon, label="law",
+        )  # fmt: skip
+        return np.searchsorted(edges, found.values - 7, side="right")
+
+    return Law(
+        name=f"sparse_laplace listed, scale {scale:g}", sample=sample, expected=lambda f: _laplace_law(f * scale, edges)
+    )
+
+
+def _decisions(scale: float, gap: int) -> Law:
+    threshold = 5
+
+    def sample(noise: Noise, draws: int) -> IntArray:
+        charge: Charge = noise.open_charge("law", sensitivity=1, epsilon=1)
+        keys, values = np.arange(draws), np.full(draws, threshold - gap)
+        passed, _ = noise.decisions(
+            keys, values, zeros=0, threshold=threshold, pick=lambda size: np.zeros(size, dtype=np.int64),
+            scale=scale, charge=charge,
+        )  # fmt: skip
+        return passed.astype(np.int64)
+
+    def expected(factor: float) -> FloatArray:
+        p = _tail_probability(scale * factor, gap)
+        return np.array([1 - p, p])
+
+    return Law(name=f"decisions, scale {scale:g}, gap {gap}", sample=sample, expected=expected)
+
+
+def _selection(sampler: str) -> Law:
+    """One good candidate among twenty, about as likely as all the others together: most sensitive to the scale."""
+    scores = np.array([3.0, *np.zeros(20)])
+    law = exponential_law if sampler == "exponential" else permute_and_flip_law
+
+    def sample(noise: Noise, draws: int) -> IntArray:
+        select = getattr(noise, sampler)
+        return np.array([select(scores, sensitivity=1, epsilon=2, label="law") for _ in range(draws)], dtype=np.int64)
+
+    return Law(name=sampler, sample=sample, expected=lambda f: law(scores, f), selects=True)
+
+
+def _smoothed() -> Law:
+    """About half of the rows come from the one occupied cell: most sensitive to the constant."""
+    cells, counts, alpha, domain = np.array([[3]]), np.array([9]), Fraction(1, 4), 40
+
+    def sample(noise: Noise, draws: int) -> IntArray:
+        drawn = noise.smoothed(cells, counts, shape=(domain,), draws=draws, alpha=alpha, epsilon=1, label="law")
+        return drawn[:, 0]
+
+    def expected(factor: float) -> FloatArray:
+        weights = np.full(domain, float(alpha) * factor)
+        weights[3] += 9
+        return np.asarray(weights / weights.sum())
+
+    return Law(name="smoothed", sample=sample, expected=expected)
+
+
+def _free() -> list[Law]:
+    """Randomness that no private value touches."""
+    geometric = np.append(0.3 * 0.7 ** np.arange(12), 0.7**12)
+    binomial = stats.binom(10, 0.2).pmf(np.arange(11))
+    return [
+        Law(name="uniform", sample=lambda noise, n: (noise.uniform(n) * 40).astype(np.int64),
+            expected=lambda _: np.full(40, 1 / 40), scaled=False),
+        Law(name="integers", sample=lambda noise, n: noise.integers(37, n).astype(np.int64),
+            expected=lambda _: np.full(37, 1 / 37), scaled=False),
+        Law(name="integers beyond 63 bits",
+            sample=lambda noise, n: np.array([int(v) * 16 >> 80 for v in noise.integers(2**80, n // 10)]),
+            expected=lambda _: np.full(16, 1 / 16), scaled=False),
+        Law(name="distinct", sample=lambda noise, n: noise.distinct(8 * n, n).astype(np.int64) // n,
+            expected=lambda _: np.full(8, 1 / 8), scaled=False),
+        Law(name="geometric", sample=lambda noise, n: np.minimum(noise.geometric(0.3, n), 12),
+            expected=lambda _: geometric, scaled=False),
+        Law(name="binomial", sample=lambda noise, n: np.array([noise.binomial(10, 0.2) for _ in range(n // 10)]),
+            expected=lambda _: binomial, scaled=False),
+    ]  # fmt: skip
+
+
+def laws() -> list[Law]:
+    """Every sampler, at scales from very little noise to much."""
+    epsilons = [Fraction(8), Fraction(4), Fraction(1), Fraction(1, 10), Fraction(1, 200)]
+    return [
+        *(_laplace(2, epsilon) for epsilon in epsilons),
+        _laplace(1, Fraction(2)),
+        _gaussian(0.7), _gaussian(3.0), _gaussian(40.0),
+        *(_listed(epsilon) for epsilon in (Fraction(4), Fraction(1))),
+        _sparse(Fraction(4), 1), _sparse(Fraction(1), 3), _sparse(Fraction(1, 10), 20),
+        _decisions(4.0, 6), _decisions(64.0, 90), _decisions(4.0, -5),
+        _selection("exponential"), _selection("permute_and_flip"), _smoothed(), *_free(),
+    ]  # fmt: skip
+
+
+def law_checks(
+    size: Size, root: int, sources: dict[str, Source] | None = None, *, subject: str = "samplers"
+) -> Iterator[Check]:
+    """Every law, from the release samplers and from the simulated ones."""
+    for source_name, source in (sources or SOURCES).items():
+        for law in laws():
+            seed = seed_for(root, "law", source_name, law.name)
+            yield _check(law, source_name, source(PLENTY, seed), size, subject)
+
+
+def _check(law: Law, source_name: str, noise: Noise, size: Size, subject: str) -> Check:
+    draws = size.selections if law.selects else size.draws
+    cells = law.sample(noise, draws)
+    observed = np.bincount(cells, minlength=len(law.expected(1.0)))
+    right = p_value(observed, law.expected(1.0))
+    good, detail = right > size.level, f"p = {right:.2g} over {len(cells):,} draws"
+    if law.scaled and (size.draws >= POWER_DRAWS):
+        wrong = max(p_value(observed, law.expected(factor)) for factor in (OFF, 1 / OFF))
+        good = good and wrong < SUITE_LEVEL
+        detail += f"; ten percent off: p = {wrong:.1g}"
+    return Check(
+        layer="noise law", subject=subject, case=f"{law.name}, {source_name}", verdict=verdict(good), detail=detail
+    )

@@ -1,0 +1,227 @@
+"""What a paid draw can come to on two neighbouring tables, and with which exact probabilities.
+
+Integers beyond all counts need not be told apart: below the smaller and above the larger of two neighbouring counts the
+ratio of their probabilities does not change, so a tail is one outcome and few outcomes are exhaustive.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+
+from dpsynth_core.calls import Call, FloatArray, SparseNoisy
+
+MOST_CELLS = 12
+"""Cells that may take part in one draw."""
+MOST_CANDIDATES = 600
+"""Candidates of one selection."""
+
+
+class NotEnumerableError(Exception):
+    """Too many outcomes, or a draw whose outcomes cannot be listed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """One outcome of a draw."""
+
+    value: Any
+    """What is told to the mechanism: an array, an index, or the noisy value of every cell by key."""
+    first: float
+    """Log-probability on the first table."""
+    second: float
+    """Log-probability on the second table."""
+
+    @property
+    def loss(self) -> float:
+        """How much the outcome speaks for the first table."""
+        return self.first - self.second
+
+
+def options(first: Call, second: Call) -> Iterator[Option]:
+    """Every outcome of the same draw on two tables."""
+    if first.primitive not in _OPTIONS:
+        raise NotEnumerableError(f"the outcomes of {first.primitive} cannot be listed")
+    return _OPTIONS[first.primitive](first, second)
+
+
+def tell(call: Call, value: Any) -> Any:
+    """An outcome as the sampler would return it on this call's table."""
+    if call.primitive not in ("sparse_laplace", "decisions"):
+        return value
+    threshold = int(call.parameters[2])
+    assert call.keys is not None  # noqa: S101
+    listed = call.keys.tolist()
+    extra = {key: noisy for key, noisy in value.items() if key not in set(listed) and noisy >= threshold}
+    return SparseNoisy(
+        values=np.array([value[key] for key in listed], dtype=np.int64),
+        extra_keys=np.array(list(extra), dtype=call.keys.dtype),
+        extra_values=np.array(list(extra.values()), dtype=np.int64),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------- counts
+
+
+def log_tail(scale: float, least: int) -> float:
+    """Ln P(DLap(scale) >= least), accurate in both tails."""
+    a = math.exp(-1 / scale)
+    if least >= 1:
+        return -least / scale - math.log1p(a)
+    return math.log1p(-math.exp((least - 1) / scale) / (1 + a))
+
+
+def log_interval(scale: float, low: float, high: float) -> float:
+    """Ln P(low <= DLap(scale) <= high); the ends may be infinite."""
+    if high == math.inf:
+        return 0.0 if low == -math.inf else log_tail(scale, int(low))
+    if low == -math.inf:
+        return log_tail(scale, -int(high))  # by symmetry
+    if low > 0:
+        above = log_tail(scale, int(low))
+        return above + math.log1p(-math.exp(log_tail(scale, int(high) + 1) - above))
+    if high < 0:
+        return log_interval(scale, -high, -low)
+    return math.log1p(-math.exp(log_tail(scale, int(high) + 1)) - math.exp(log_tail(scale, 1 - int(low))))
+
+
+def _cell(x: int, y: int, scale: float, other_scale: float, starts: set[int]) -> list[tuple[int, float, float]]:
+    """Intervals of a noisy count that begin at these values: a value in each, and its probability on both tables."""
+    edges = [-math.inf, *sorted(starts), math.inf]
+    intervals = [(a, b - 1) for a, b in pairwise(edges)]
+    return [
+        (int(a if math.isfinite(a) else b), log_interval(scale, a - x, b - x), log_interval(other_scale, a - y, b - y))
+        for a, b in intervals
+        if math.isfinite(a) or math.isfinite(b)
+    ] or [(x, 0.0, 0.0)]
+
+
+def _told_apart(x: int, y: int) -> set[int]:
+    """Where the ratio of the two tables' probabilities changes: between the smaller and the larger count."""
+    return {*range(min(x, y) + 1, max(x, y) + 1)}
+
+
+def _joint(cells: dict[Any, list[tuple[int, float, float]]]) -> Iterator[Option]:
+    if len(cells) > MOST_CELLS:
+        raise NotEnumerableError(f"{len(cells)} cells take part in one draw")
+    for chosen in product(*cells.values()):
+        yield Option(
+            value={key: value for key, (value, _, _) in zip(cells, chosen, strict=True)},
+            first=sum(p for _, p, _ in chosen),
+            second=sum(q for _, _, q in chosen),
+        )
+
+
+def _dense(first: Call, second: Call) -> Iterator[Option]:
+    assert first.private is not None  # noqa: S101
+    assert second.private is not None  # noqa: S101
+    shape = first.private.shape
+    pairs = zip(first.private.ravel().tolist(), second.private.ravel().tolist(), strict=True)
+    scales = first.parameters[0], second.parameters[0]
+    for option in _joint({i: _cell(x, y, *scales, _told_apart(x, y)) for i, (x, y) in enumerate(pairs)}):
+        values = np.array([option.value[i] for i in range(len(option.value))], dtype=np.int64).reshape(shape)
+        yield Option(value=values, first=option.first, second=option.second)
+
+
+def _sparse(first: Call, second: Call) -> Iterator[Option]:
+    cut = int(first.parameters[2])
+    x, y = _every_cell(first), _every_cell(second)
+    if x.keys() != y.keys():
+        yield Option(value={}, first=0.0, second=-math.inf)  # other cells take part: that alone tells the tables apart
+        return
+    scales = first.parameters[0], second.parameters[0]
+    # Of a decision nothing is handed out but on which side of the threshold the noisy value lies.
+    finer = first.primitive != "decisions"
+    starts = {key: {cut} | (_told_apart(x[key], y[key]) if finer else set()) for key in sorted(x)}
+    yield from _joint({key: _cell(x[key], y[key], *scales, starts[key]) for key in starts})
+
+
+def _every_cell(call: Call) -> dict[Any, int]:
+    """The count of every cell that takes part, listed or not."""
+    assert call.keys is not None  # noqa: S101
+    assert call.private is not None  # noqa: S101
+    zeros = int(call.parameters[1])
+    if len(call.keys) + zeros > MOST_CELLS:
+        raise NotEnumerableError(f"{len(call.keys) + zeros} cells take part in one draw")
+    hidden = call.pick(zeros).tolist() if zeros and call.pick is not None else []
+    return dict.fromkeys(hidden, 0) | dict(zip(call.keys.tolist(), call.private.tolist(), strict=True))
+
+
+# --------------------------------------------------------------------------------------------------------- selections
+
+
+def exponential_law(scores: FloatArray, scale: float) -> FloatArray:
+    """P(i) proportional to exp(score / scale)."""
+    weights = np.exp((scores - scores.max()) / scale)
+    return np.asarray(weights / weights.sum())
+
+
+def permute_and_flip_law(scores: FloatArray, scale: float) -> FloatArray:
+    """Candidates in random order, the first whose coin of bias q = exp((score - best) / scale) shows heads.
+
+    Let every candidate come at a uniform time t: P(i) = q_i times the integral of the product of 1 - t q_j, j != i.
+    The integrand is a polynomial, which Gauss-Legendre integrates exactly with half as many points as candidates.
+    """
+    heads = np.exp((scores - scores.max()) / scale)
+    nodes, weights = np.polynomial.legendre.leggauss(len(scores) // 2 + 1)
+    times = (nodes + 1) / 2
+    tails = 1 - times[:, None] * heads  # never zero: times lie strictly between 0 and 1
+    return np.asarray(heads * (weights / 2 @ (tails.prod(axis=1)[:, None] / tails)))
+
+
+def _selection(law: Callable[[FloatArray, float], FloatArray]) -> Callable[[Call, Call], Iterator[Option]]:
+    def listed(first: Call, second: Call) -> Iterator[Option]:
+        assert first.private is not None  # noqa: S101
+        assert second.private is not None  # noqa: S101
+        if len(first.private) > MOST_CANDIDATES:
+            raise NotEnumerableError(f"{len(first.private)} candidates")
+        p, q = law(first.private, first.parameters[0]), law(second.private, second.parameters[0])
+        for i in range(len(p)):
+            yield Option(value=i, first=math.log(p[i]), second=math.log(q[i]))
+
+    return listed
+
+
+# ---------------------------------------------------------------------------------------------------- smoothed counts
+
+
+def _smoothed(first: Call, second: Call) -> Iterator[Option]:
+    """Sequences of cells, each with probability (count + alpha) / (n + K alpha), in exact arithmetic."""
+    shape = tuple(int(value) for value in first.parameters[3:])
+    draws, every = int(first.parameters[0]), list(product(*(range(size) for size in shape)))
+    if len(every) ** draws > 3_000:
+        raise NotEnumerableError(f"{len(every)}^{draws} sequences")
+    laws = [_smoothed_law(call, every) for call in (first, second)]
+    for places in product(range(len(every)), repeat=draws):
+        p, q = (math.prod((law[i] for i in places), start=Fraction(1)) for law in laws)
+        cells = np.array([every[i] for i in places], dtype=np.int64).reshape(draws, len(shape))
+        yield Option(value=cells, first=_log(p), second=_log(q))
+
+
+def _smoothed_law(call: Call, every: list[tuple[int, ...]]) -> list[Fraction]:
+    assert call.keys is not None  # noqa: S101
+    assert call.private is not None  # noqa: S101
+    alpha = Fraction(int(call.parameters[1]), int(call.parameters[2]))
+    counts = dict(zip(map(tuple, call.keys.tolist()), call.private.tolist(), strict=True))
+    total = sum(counts.values()) + len(every) * alpha
+    return [(counts.get(cell, 0) + alpha) / total for cell in every]
+
+
+def _log(value: Fraction) -> float:
+    return math.log(value.numerator) - math.log(value.denominator)
+
+
+_OPTIONS: dict[str, Callable[[Call, Call], Iterator[Option]]] = {
+    "laplace": _dense,
+    "sparse_laplace": _sparse,
+    "decisions": _sparse,
+    "exponential": _selection(exponential_law),
+    "permute_and_flip": _selection(permute_and_flip_law),
+    "smoothed": _smoothed,
+}

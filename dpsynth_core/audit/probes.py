@@ -1,0 +1,113 @@
+"""Tiny mechanisms that exercise one sampler each, so that every sampler is audited whoever uses it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+
+from dpsynth_core.budget import Amount, Budget
+from dpsynth_core.encoding import IntArray
+from dpsynth_core.mechanisms.base import Mechanism, Progress, no_progress
+from dpsynth_core.mechanisms.plan import Plan, Stage
+from dpsynth_core.noise import Noise
+from dpsynth_core.partition.grid import Grid
+from dpsynth_core.partition.model import PartitionModel
+from dpsynth_core.private import PrivateTable
+from dpsynth_core.schema import Schema
+
+COARSE = 2
+"""Bins along a numeric column."""
+SCORE_SENSITIVITY = 1
+"""A replaced row moves one count down and another up: each score by one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LargestCells(Mechanism):
+    """The cells with most rows, selected one after the other without replacement: released is which, not how many."""
+
+    key: ClassVar[str] = "probe: selection"
+    title: ClassVar[str] = "Largest cells"
+    summary: ClassVar[str] = "Selects the fullest cells. Exists for the audit only."
+    good_for: ClassVar[str] = "Auditing the samplers that select."
+    paper: ClassVar[str] = "McSherry & Talwar (2007); McKenna & Sheldon (2020)."
+
+    rounds: int = 1
+    """Selections, each with an equal share of epsilon."""
+    sampler: Literal["exponential", "permute_and_flip"] = "exponential"
+    """Which sampler selects."""
+
+    @classmethod
+    def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:  # noqa: ARG003  the same whatever the facts
+        """One selection."""
+        return cls()
+
+    @classmethod
+    def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:
+        """Both samplers, and two rounds."""
+        flip = {"permute and flip": cls(sampler="permute_and_flip"), "two rounds": cls(rounds=2)}
+        return {**super().audited(schema, n, epsilon), **flip}
+
+    def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
+        """One paid step."""
+        grid = Grid.of(schema, COARSE)
+        stage = Stage(label="fullest cells", epsilon=budget.epsilon, scale=None)
+        return Plan(stages=(stage,), cuts=grid.shape, cells=grid.cells, draws=self.rounds, values=n)
+
+    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:  # noqa: ARG002
+        """Select."""
+        grid = Grid.of(table.schema, COARSE)
+        scores = dense(grid, table).astype(np.float64)
+        left = np.arange(grid.cells)
+        chosen = []
+        for share in noise.budget.split(*(1 for _ in range(self.rounds))):
+            pick = getattr(noise, self.sampler)
+            place = pick(scores[left], sensitivity=SCORE_SENSITIVITY, epsilon=share.epsilon, label="fullest cells")
+            chosen.append(left[place])
+            left = np.delete(left, place)
+        cells = np.column_stack(np.unravel_index(np.array(chosen), grid.shape)).astype(np.int64)
+        return grid.model(cells, np.ones(len(cells), dtype=np.int64), rows=table.n, centre=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenseCounts(Mechanism):
+    """Counts of all cells, each listed, with noise."""
+
+    key: ClassVar[str] = "probe: counts"
+    title: ClassVar[str] = "Dense counts"
+    summary: ClassVar[str] = "Adds noise to every cell. Exists for the audit only."
+    good_for: ClassVar[str] = "Auditing the sampler that counts."
+    paper: ClassVar[str] = "Dwork et al. (2006)."
+
+    @classmethod
+    def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:  # noqa: ARG003  the same whatever the facts
+        """There is nothing to choose."""
+        return cls()
+
+    def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
+        """One paid step."""
+        grid = Grid.of(schema, COARSE)
+        stage = Stage(label="counts", epsilon=budget.epsilon, scale=float(2 / budget.epsilon))
+        return Plan(stages=(stage,), cuts=grid.shape, cells=grid.cells, draws=grid.cells, values=n)
+
+    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:  # noqa: ARG002
+        """Count."""
+        grid = Grid.of(table.schema, COARSE)
+        noisy = self._measured(dense(grid, table), noise)
+        cells = np.column_stack(np.unravel_index(np.arange(grid.cells), grid.shape)).astype(np.int64)
+        return grid.model(cells, noisy, rows=table.n, centre=False)
+
+    def _measured(self, counts: IntArray, noise: Noise) -> IntArray:
+        return noise.laplace(counts, sensitivity=2, epsilon=noise.budget.epsilon, label="counts")
+
+
+def dense(grid: Grid, table: PrivateTable) -> IntArray:
+    """Rows of every cell, in one line: private."""
+    cells, counts = grid.count(table)
+    full = np.zeros(grid.cells, dtype=np.int64)
+    full[np.ravel_multi_index(tuple(cells.T), grid.shape)] = counts
+    return full
+
+
+PROBES: tuple[type[Mechanism], ...] = (LargestCells, DenseCounts)

@@ -1,0 +1,169 @@
+"""Replay: the same run on a neighbouring table, with every sampler returning what it returned before.
+
+Then the mechanism must make the same calls, no input may move by more than its declared sensitivity, and whatever is
+released must be the same to the last bit: it is a function of what was drawn, and of nothing else.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpsynth_core.audit.checks import Check, Size, seed_for, verdict
+from dpsynth_core.audit.neighbours import HURTFUL, Pair
+from dpsynth_core.audit.prices import SHARED, underpriced, underpriced_together
+from dpsynth_core.audit.subject import Subject
+from dpsynth_core.budget import Amount, Budget
+from dpsynth_core.errors import BudgetError, DPSynthError
+from dpsynth_core.mechanisms.base import Mechanism
+from dpsynth_core.noise import Noise
+from dpsynth_core.private import PrivateTable
+from dpsynth_core.recording import Recorder, Replay, ReplayMismatchError
+
+ROWS = 25
+"""Sampled from every model."""
+EPSILON = "0.7"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a run did, as far as anybody outside could tell."""
+
+    model: Any = None
+    """What was released."""
+    rows: pd.DataFrame | None = None
+    """A sample of it."""
+    error: str = ""
+    """What was raised instead."""
+    warned: tuple[str, ...] = ()
+    """What was warned of meanwhile."""
+    mismatch: str = ""
+    """Where a replay left the recording."""
+
+
+def run(mechanism: Mechanism, table: PrivateTable, noise: Noise) -> Outcome:
+    """Fit and sample, whatever comes of it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            model = mechanism.fit(table, noise)
+            rows = model.sample(ROWS, noise)
+        except ReplayMismatchError as error:
+            return Outcome(mismatch=str(error))
+        except Exception as error:  # noqa: BLE001  the kind of error and its words are the finding
+            return Outcome(error=f"{type(error).__name__}: {error}", warned=_told(caught))
+    return Outcome(model=model, rows=rows, warned=_told(caught))
+
+
+def _told(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
+    return tuple(str(warning.message) for warning in caught)
+
+
+def differences(
+    mechanism: Mechanism, first: PrivateTable, second: PrivateTable, recorder: Recorder, budget: Budget
+) -> dict[str, str]:
+    """What a replay on the second table shows, by kind; empty if all is well."""
+    recorded = run(mechanism, first, recorder)
+    replay = Replay(recorder)
+    replayed = run(mechanism, second, replay)
+    found: dict[str, str] = {}
+    if replayed.mismatch:
+        found["calls"] = replayed.mismatch
+    elif (recorded.error, recorded.warned) != (replayed.error, replayed.warned):
+        found["errors"] = f"{recorded.error or 'no error'} and {replayed.error or 'no error'}, or other warnings"
+    elif not recorded.error:
+        found |= dict(_released_otherwise(recorded, replayed, second))
+        if not replay.finished:
+            found["calls"] = "fewer draws on the second table"
+    if replay.excess > 1:
+        found["sensitivity"] = f"{replay.excess:g} times what was declared"
+    return found | dict(_accounts(recorder, budget)) | _refused(recorded)
+
+
+def _refused(recorded: Outcome) -> dict[str, str]:
+    overspent = recorded.error.startswith(BudgetError.__name__)
+    return {"budget": recorded.error} if overspent else {}
+
+
+def _released_otherwise(recorded: Outcome, replayed: Outcome, table: PrivateTable) -> Iterator[tuple[str, str]]:
+    if not same(recorded.model, replayed.model):
+        yield "release", "the same draws do not lead to the same model"
+    assert recorded.rows is not None  # noqa: S101
+    assert replayed.rows is not None  # noqa: S101
+    if not recorded.rows.equals(replayed.rows):
+        yield "rows", "the same draws do not lead to the same rows"
+    for rows in (recorded.rows, replayed.rows):
+        if len(rows) != ROWS or tuple(rows.columns) != table.schema.names:
+            yield "domain", "another number of rows or other columns than declared"
+
+
+def _accounts(recorder: Recorder, budget: Budget) -> Iterator[tuple[str, str]]:
+    """Charges within the budget, a charge for every paid draw, and noise that is large enough for it."""
+    spent = recorder.spent
+    if spent is not None and not budget.covers(spent):
+        yield "budget", f"charges add up to epsilon {float(spent.epsilon):g} of {float(budget.epsilon):g}"
+    paid = [draw.call for draw in recorder.draws if draw.call.charge is not None]
+    # Equal shares with equal labels are equal charges, so they are counted.
+    drawn = Counter(call.charge for call in paid if call.primitive not in SHARED)
+    if drawn - Counter(recorder.charges):
+        yield "unpaid", "a charge paid for more than one draw"
+    for draw in recorder.draws:
+        problem = underpriced(draw.call)
+        if problem is not None:
+            yield "price", problem
+    for problem in underpriced_together(paid):
+        yield "price", problem
+
+
+def same(first: Any, second: Any) -> bool:  # noqa: PLR0911  one line for each kind
+    """Whether two models hold the same, to the last bit: arrays, tables, and dataclasses of them."""
+    if type(first) is not type(second):
+        return False
+    if isinstance(first, np.ndarray):
+        return bool(np.array_equal(first, second, equal_nan=first.dtype.kind == "f"))
+    if isinstance(first, pd.DataFrame | pd.Series | pd.Index):
+        return bool(first.equals(second))
+    if isinstance(first, dict):
+        return list(first) == list(second) and all(same(first[key], second[key]) for key in first)
+    if isinstance(first, list | tuple):
+        return len(first) == len(second) and all(map(same, first, second))
+    if is_dataclass(first) and not isinstance(first, type):
+        return all(same(getattr(first, f.name), getattr(second, f.name)) for f in fields(first) if f.compare)
+    if callable(first):
+        return True
+    return bool(first == second) or (first != first and second != second)  # noqa: PLR0124  NaN
+
+
+def replay_pair(subject: Subject, mechanism: Mechanism, pair: Pair, seed: Any, epsilon: Amount) -> dict[str, str]:
+    """A pair of tables both ways, and the first table again on itself."""
+    first, second = pair.tables
+    found: dict[str, str] = {}
+    for here, there in ((first, second), (second, first), (first, first)):
+        recorder = Recorder(subject.source(subject.budget(epsilon), seed))
+        found |= differences(mechanism, here, there, recorder, subject.budget(epsilon))
+    return found
+
+
+def replay_checks(subject: Subject, size: Size, root: int, pairs: tuple[Pair, ...] = HURTFUL) -> Iterator[Check]:
+    """Every setting on every pair."""
+    for pair in pairs:
+        try:
+            settings = subject.settings(pair.schema, pair.n, EPSILON)
+        except DPSynthError as error:  # not for tables of this kind, as it knows from public facts alone
+            detail = str(error)
+            yield Check(layer="replay", subject=subject.name, case=pair.name, verdict="not applicable", detail=detail)
+            continue
+        for setting, mechanism in settings.items():
+            found: dict[str, str] = {}
+            for repetition in range(size.seeds):
+                seed = seed_for(root, "replay", subject.name, setting, pair.name, repetition)
+                found |= replay_pair(subject, mechanism, pair, seed, EPSILON)
+            detail = "; ".join(f"{kind}: {words}" for kind, words in found.items())
+            case = f"{setting}; {pair.name}"
+            yield Check(layer="replay", subject=subject.name, case=case, verdict=verdict(not found), detail=detail)

@@ -1,0 +1,151 @@
+"""The result of an audit as text: a page for readers, and a small summary that travels with the package."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from dpsynth_core.audit.checks import LAYERS, SUITE_LEVEL, Check, failures
+from dpsynth_core.audit.suite import STATISTICAL, Audit
+
+CAN_AND_CANNOT = """\
+## What an audit can and cannot show
+
+It can **refute** a guarantee. It cannot prove one. That is the business of `docs/proofs.md`; the audit looks for places
+where the code is not what the proof is about.
+
+- **Replay** is exact, for the tables, settings and random outcomes it tries. Code that misbehaves only on tables or
+  outcomes that it does not try goes unnoticed. It believes each draw's declared privacy law; that the declaration is
+  the right one is shown by enumeration and the attacks.
+- **Enumeration** is exact and exhaustive in what paid draws decide, on toy domains of three to eight cells. Counts that
+  the replaced row does not touch are followed at one value, not at all. What is true of toys need not be true of
+  large tables; for the tree's split rule the gap is closed by a proof and by `tests/partition/test_privtree_proof.py`.
+  It takes every sampler at its word; the noise law is asked separately.
+- **Noise laws** are tested at some scales, on samples. A scale ten percent off is noticed, one percent may not be.
+- **Attacks** give lower bounds. They see what this attacker looks at: how densely a release fills one place, or one
+  draw along one direction. A leak elsewhere stays hidden, and a bound far below the claim proves nothing. With few
+  runs no large bound can be shown, which is why each line says what its runs *could* show.
+- **Timing, memory and crashes** are not audited, nor is the machine, the operating system's randomness, OpenDP itself,
+  or what people do with a release.
+- **Mutants** show that the audit notices these mistakes. They say nothing about mistakes nobody has thought of.
+"""
+
+
+def markdown(audit: Audit) -> str:
+    """The page."""
+    kind = "deep" if audit.deep else "quick"
+    verdict = "**Nothing failed and no mutant survived.**" if audit.passed else "**Something failed: see below.**"
+    parts = [
+        "# Privacy audit",
+        "Written by `python -m dpsynth_core.audit --deep --write docs/audit.md` (`make audit`); do not edit by hand.",
+        f"A {kind} run of {audit.when:%Y-%m-%d %H:%M} UTC, version {audit.version}, source `{audit.digest}`, seed "
+        f"{audit.seed}, {audit.seconds:,.0f} s. {verdict}",
+        "Every registered mechanism that claims a guarantee is audited, by being registered. Probes are tiny "
+        "mechanisms that exercise one sampler each. In each statistical layer anything fails by chance with a "
+        f"probability of at most {SUITE_LEVEL:g} per run.",
+        "## Layers", _layers(audit),
+        "## Mechanisms", _mechanisms(audit),
+        "## Mutants", _mutants(audit),
+        "## False alarms", _false_alarms(audit),
+    ]  # fmt: skip
+    if failures(audit.checks):
+        rows = [(c.layer, c.subject, c.case, c.detail) for c in failures(audit.checks)]
+        parts += ["## Failures", _table(("layer", "subject", "case", "finding"), rows)]
+    skipped = [c for c in audit.checks if c.verdict == "not applicable"]
+    if skipped:
+        counted = Counter((c.layer, c.subject, re.sub(r"\d[\d,]*", "N", c.detail)) for c in skipped)
+        rows = [(layer, subject, why, str(times)) for (layer, subject, why), times in counted.items()]
+        parts += ["## Not applicable", _table(("layer", "subject", "why", "cases"), rows)]
+    return "\n\n".join([*parts, CAN_AND_CANNOT])
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def _layers(audit: Audit) -> str:
+    rows = []
+    for layer, meaning in LAYERS.items():
+        counts = Counter(check.verdict for check in audit.checks if check.layer == layer)
+        kind = "statistical" if layer in STATISTICAL else "exact"
+        rows.append((layer, kind, str(counts["passed"]), str(counts["failed"]), meaning))
+    return _table(("layer", "kind", "passed", "failed", "what is asked"), rows)
+
+
+def _mechanisms(audit: Audit) -> str:
+    """For every subject the most telling number of each layer."""
+    rows = []
+    for subject, figures in strongest(audit.checks).items():
+        rows.append((subject, *(figures.get(layer, "-") for layer in FIGURES)))
+    text = _table(
+        ("subject", "replays", "largest exact loss / epsilon", "stage: bound / claim", "whole run: bound / claim"), rows
+    )
+    return text + "\n\nOne means that the guarantee is used up to the last bit; above one it would be broken."
+
+
+FIGURES = ("replay", "enumeration", "stage attack", "end-to-end attack")
+
+
+def strongest(checks: Iterable[Check]) -> dict[str, dict[str, str]]:
+    """By subject and layer: replays made, and the largest loss or bound as a share of what is claimed."""
+    found: dict[str, dict[str, float]] = {}
+    for check in checks:
+        if check.layer not in FIGURES or check.verdict == "not applicable":
+            continue
+        own = found.setdefault(check.subject, {})
+        if check.layer == "replay":
+            own["replay"] = own.get("replay", 0) + 1
+        elif check.measured is not None and check.claimed:
+            own[check.layer] = max(own.get(check.layer, 0.0), check.measured / check.claimed)
+    return {
+        subject: {layer: f"{value:.0f}" if layer == "replay" else f"{value:.3f}" for layer, value in own.items()}
+        for subject, own in found.items()
+    }
+
+
+def _mutants(audit: Audit) -> str:
+    rows = [(m.name, m.mistake, ", ".join(m.layers) or "**nothing: it survives**") for m in audit.mutants]
+    caught = sum(bool(mutant.layers) for mutant in audit.mutants)
+    every = "Every layer was asked about each." if audit.deep else "Only the first layer that catches one is named."
+    return f"{caught} of {len(rows)} are caught. {every}\n\n" + _table(("mutant", "mistake", "caught by"), rows)
+
+
+def _false_alarms(audit: Audit) -> str:
+    alarms = audit.false_alarms
+    if alarms is None:
+        return "Not counted in this run."
+    share = alarms.loose_alarms / alarms.checks
+    return (
+        f"The statistical part was repeated {alarms.repetitions} times at reduced size with different seeds, on what "
+        f"is sound: {alarms.alarms} repetition(s) raised an alarm. So that this says something, it was also run at a "
+        f"level of {alarms.loose_level:.0%} for each check: {alarms.loose_alarms} of {alarms.checks:,} checks "
+        f"({share:.1%}) failed there."
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------ summary
+
+
+def summary(audit: Audit) -> dict[str, Any]:
+    """What is worth keeping, as plain values."""
+    layers = {}
+    for layer in LAYERS:
+        counts = Counter(check.verdict for check in audit.checks if check.layer == layer)
+        layers[layer] = {"passed": counts["passed"], "failed": counts["failed"], "skipped": counts["not applicable"]}
+    return {
+        "when": audit.when.isoformat(timespec="seconds"),
+        "version": audit.version,
+        "digest": audit.digest,
+        "deep": audit.deep,
+        "seed": audit.seed,
+        "seconds": round(audit.seconds, 1),
+        "passed": audit.passed,
+        "layers": layers,
+        "strongest": strongest(audit.checks),
+        "mutants": [asdict(mutant) for mutant in audit.mutants],
+        "false_alarms": None if audit.false_alarms is None else asdict(audit.false_alarms),
+    }

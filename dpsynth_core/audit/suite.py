@@ -1,0 +1,232 @@
+"""The whole audit: every registered mechanism through every layer, every sampler, and every mutant."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import reduce
+from itertools import islice
+from multiprocessing import get_context
+from typing import TypeAlias
+
+import dpsynth_core
+from dpsynth_core.audit.attack import end_to_end_checks
+from dpsynth_core.audit.chain import REFERENCE, chain_checks, walk_checks
+from dpsynth_core.audit.checks import DEEP, MOST_COMPARISONS, QUICK, REDUCED, Check, Layer, Size, failures, seed_for
+from dpsynth_core.audit.claims import claim_checks
+from dpsynth_core.audit.enumeration import enumeration_checks
+from dpsynth_core.audit.last import source_digest
+from dpsynth_core.audit.mutants import MUTANTS
+from dpsynth_core.audit.neighbours import ATTACKED, LARGER_TOYS, TOYS
+from dpsynth_core.audit.noise_law import SOURCES, law_checks
+from dpsynth_core.audit.replay import replay_checks
+from dpsynth_core.audit.stage import stage_checks
+from dpsynth_core.audit.subject import Settings, Subject, registered
+from dpsynth_core.errors import ParameterError
+from dpsynth_core.noise import SeededNoise
+
+LOOSE_LEVEL = 0.05
+"""At which false alarms are common enough to be counted."""
+PORTION = 20
+"""Repetitions that are counted at a time."""
+STATISTICAL: tuple[Layer, ...] = ("noise law", "stage attack", "end-to-end attack")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caught:
+    """What became of a mutant."""
+
+    name: str
+    """Which."""
+    mistake: str
+    """What is wrong with it."""
+    layers: tuple[Layer, ...]
+    """Those that caught it; none if it survived."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FalseAlarms:
+    """What repeating the statistical part on sound mechanisms came to."""
+
+    repetitions: int
+    """With different seeds, at reduced size."""
+    alarms: int
+    """Repetitions in which any check failed at the level of the suite."""
+    checks: int
+    """Single checks made at the loose level."""
+    loose_alarms: int
+    """Those that failed there."""
+    loose_level: float = LOOSE_LEVEL
+    """Probability of a false alarm that each of them may have."""
+
+    def __add__(self, other: FalseAlarms) -> FalseAlarms:
+        """Both together."""
+        return FalseAlarms(
+            repetitions=self.repetitions + other.repetitions, alarms=self.alarms + other.alarms,
+            checks=self.checks + other.checks, loose_alarms=self.loose_alarms + other.loose_alarms,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """The result of one run."""
+
+    when: datetime
+    """When it began."""
+    version: str
+    """Of the package."""
+    digest: str
+    """Of the source that was audited."""
+    deep: bool
+    """Whether it was the long one."""
+    seed: int
+    """From which every seed follows, except those of the release samplers, which take none."""
+    seconds: float
+    """How long it took."""
+    checks: tuple[Check, ...]
+    """Every question and its answer."""
+    mutants: tuple[Caught, ...]
+    """What became of each."""
+    false_alarms: FalseAlarms | None = None
+    """If they were counted."""
+
+    @property
+    def passed(self) -> bool:
+        """No check failed and no mutant survived."""
+        return not failures(self.checks) and all(mutant.layers for mutant in self.mutants)
+
+
+def _enumerated(subject: Subject, size: Size, _: int) -> Iterator[Check]:
+    yield from enumeration_checks(subject, size, TOYS + LARGER_TOYS if size == DEEP else TOYS)
+
+
+SUBJECT_LAYERS: dict[Layer, Callable[[Subject, Size, int], Iterator[Check]]] = {
+    "replay": replay_checks,
+    "enumeration": _enumerated,
+    "stage attack": stage_checks,
+    "end-to-end attack": end_to_end_checks,
+}
+"""What every registered mechanism goes through."""
+
+
+def run_audit(
+    *, deep: bool, seed: int, repetitions: int = 0, workers: int = 1, say: Callable[[str], None] = lambda _: None
+) -> Audit:
+    """Everything.
+
+    Args:
+        deep: More of everything, and every layer is asked about every mutant.
+        seed: From which all seeds follow.
+        repetitions: Of the statistical part at reduced size, to count false alarms.
+        workers: Processes that share the work; the result does not depend on them.
+        say: Told what is done.
+    """
+    when, began = datetime.now(UTC), time.monotonic()
+    checks, caught, alarms = list[Check](), list[Caught](), list[FalseAlarms]()
+    for title, found in _performed(_tasks(deep, seed, repetitions), workers):
+        say(f"{time.monotonic() - began:6.0f} s  {title}")
+        if isinstance(found, Caught):
+            caught.append(found)
+        elif isinstance(found, FalseAlarms):
+            alarms.append(found)
+        else:
+            checks += found
+    for layer in STATISTICAL:
+        _share_level(sum(check.layer == layer for check in checks))
+    return Audit(
+        when=when, version=dpsynth_core.__version__, digest=source_digest(), deep=deep, seed=seed,
+        seconds=time.monotonic() - began, checks=tuple(checks), mutants=tuple(caught),
+        false_alarms=reduce(FalseAlarms.__add__, alarms) if alarms else None,
+    )  # fmt: skip
+
+
+Found: TypeAlias = "list[Check] | Caught | FalseAlarms"
+Task: TypeAlias = "tuple[str, Callable[..., Found], tuple[object, ...]]"
+
+
+def _tasks(deep: bool, seed: int, repetitions: int) -> list[Task]:
+    """The work in portions, each with a title; plain enough to be sent to another process."""
+    tasks: list[Task] = [
+        (f"{name}: {layer}", _subject_part, (name, layer, deep, seed))
+        for name in registered()
+        for layer in SUBJECT_LAYERS
+    ]
+    tasks += [(f"samplers: {source}", _law_part, (source, deep, seed)) for source in SOURCES]
+    tasks.append(("releases and walks", _other_part, (seed,)))
+    tasks += [(f"mutant: {mutant.name}", _mutant_part, (i, deep, seed)) for i, mutant in enumerate(MUTANTS)]
+    portions = range(0, repetitions, PORTION)
+    tasks += [
+        (f"repetitions from {i}", count_false_alarms, (min(PORTION, repetitions - i), seed + i)) for i in portions
+    ]
+    return tasks
+
+
+def _performed(tasks: list[Task], workers: int) -> Iterator[tuple[str, Found]]:
+    if workers == 1:
+        for title, part, arguments in tasks:
+            yield title, part(*arguments)
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        waiting = [(title, pool.submit(part, *arguments)) for title, part, arguments in tasks]
+        for title, future in waiting:
+            yield title, future.result()
+
+
+def _subject_part(name: str, layer: Layer, deep: bool, seed: int) -> list[Check]:
+    return list(SUBJECT_LAYERS[layer](registered()[name], DEEP if deep else QUICK, seed))
+
+
+def _law_part(source: str, deep: bool, seed: int) -> list[Check]:
+    return list(law_checks(DEEP if deep else QUICK, seed, {source: SOURCES[source]}))
+
+
+def _other_part(seed: int) -> list[Check]:
+    walks = walk_checks(seed_for(seed, "walk"), level=QUICK.level)
+    return [*claim_checks(), *chain_checks(REFERENCE), *walks]
+
+
+def _mutant_part(place: int, deep: bool, seed: int) -> Caught:
+    mutant = MUTANTS[place]
+    size = replace(QUICK, run_share=0.5) if deep else QUICK  # where every layer is asked, most do not catch it
+    layers = mutant.caught_by(size, seed, every=deep)
+    return Caught(name=mutant.name, mistake=mutant.mistake, layers=layers)
+
+
+def _share_level(comparisons: int) -> None:
+    if comparisons > MOST_COMPARISONS:
+        raise ParameterError(
+            "MOST_COMPARISONS", MOST_COMPARISONS, allowed=f"at least {comparisons}",
+            remedy="The level of the suite is shared among that many checks: raise it.",
+        )  # fmt: skip
+
+
+# --------------------------------------------------------------------------------------------------------- false alarms
+
+
+def statistical_part(size: Size, seed: int) -> Iterator[Check]:
+    """What could fail by chance, at a size that allows repeating it: the settings that are suggested."""
+    yield from law_checks(size, seed, {"seeded": SeededNoise})
+    for subject in registered().values():
+        suggested = replace(subject, settings=_only_first(subject))
+        yield from stage_checks(suggested, size, seed, ATTACKED[:1])
+        yield from end_to_end_checks(suggested, size, seed, ATTACKED[:1])
+
+
+def _only_first(subject: Subject) -> Settings:
+    return lambda schema, n, epsilon: dict(islice(subject.settings(schema, n, epsilon).items(), 1))
+
+
+def count_false_alarms(repetitions: int, seed: int) -> FalseAlarms:
+    """Repeat the statistical part on what is sound, at the suite's level and, for a tenth of them, at a loose one."""
+    alarms = sum(bool(failures(statistical_part(REDUCED, seed + 1 + i))) for i in range(repetitions))
+    loose = replace(REDUCED, level=LOOSE_LEVEL)
+    checks = [
+        check
+        for i in range(max(1, repetitions // 10))
+        for check in statistical_part(loose, seed + 10_000 + i)
+        if check.verdict != "not applicable"
+    ]
+    return FalseAlarms(repetitions=repetitions, alarms=alarms, checks=len(checks), loose_alarms=len(failures(checks)))

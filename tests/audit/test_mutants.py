@@ -1,0 +1,43 @@
+"""The audit can fail: whatever is broken on purpose is found out."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpsynth_core.audit.checks import QUICK
+from dpsynth_core.audit.mutants import MUTANTS, Mutant
+from dpsynth_core.mechanisms import MECHANISMS
+
+SEED = 20_261_116
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+def test_no_mutant_survives(mutant: Mutant) -> None:
+    assert mutant.caught_by(QUICK, SEED), f"{mutant.mistake} Nothing noticed."
+
+
+def test_mutants_have_names_of_their_own_and_are_not_registered() -> None:
+    names = [mutant.name for mutant in MUTANTS]
+    assert len(set(names)) == len(names)
+    assert not any("broken" in kind.__module__ for kind in MECHANISMS.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "layer"),
+    [
+        ("sensitivity halved", "enumeration"),
+        ("empty bins skipped", "enumeration"),
+        ("budget not split", "enumeration"),
+        ("smoothed for one row", "enumeration"),
+        ("factor two forgotten", "enumeration"),
+        ("half noise", "noise law"),
+        ("half noise", "stage attack"),
+        ("factor two missing", "noise law"),
+        ("empty never pass", "noise law"),
+        ("raw decision", "enumeration"),
+    ],
+)
+def test_layers_do_not_depend_on_each_other(name: str, layer: str) -> None:
+    mutant = next(mutant for mutant in MUTANTS if mutant.name == name)
+    assert layer in mutant.caught_by(QUICK, SEED, every=True)
