@@ -1,7 +1,7 @@
 """The command line: the same work as in the app, the same errors, for scripts.
 
     python -m dpsynth_core synthesize data.csv --schema schema.json --mechanism kd_tree --epsilon 1 --out bundle.zip
-    python -m dpsynth_core evaluate data.csv synthetic.csv --schema schema.json
+    python -m dpsynth_core evaluate data.csv synthetic.csv --schema schema.json --out report.html
 
 Results go to standard output; progress and errors to the error stream. Exit codes: 0 done, 2 something has to be
 corrected (the text says what), 130 interrupted.

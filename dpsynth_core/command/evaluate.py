@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from pathlib import Path
 
-from dpsynth_core.command.terminal import Bar, read_schema, say
+from dpsynth_core.command.terminal import Bar, new_file, read_schema, say
 from dpsynth_core.diagnostics import DIAGNOSTICS, Measure, Result
 from dpsynth_core.diagnostics.base import INTERNAL
 from dpsynth_core.evaluation import Evaluation, evaluate
 from dpsynth_core.intake.readers import read_table
 from dpsynth_core.private import PrivateTable
+from dpsynth_core.report import review_report
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -20,6 +22,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         "--diagnostic", action="append", metavar="NAME", dest="diagnostics",
         help=f"one of {', '.join(DIAGNOSTICS)}; may be repeated; all of them unless given",
     )  # fmt: skip
+    command.add_argument("--out", type=Path, help="the internal review report, an HTML file that is not there yet")
 
 
 def run(chosen: argparse.Namespace) -> None:
@@ -27,11 +30,15 @@ def run(chosen: argparse.Namespace) -> None:
     private = PrivateTable(read_table(chosen.data), read_schema(chosen.schema))
     synthetic = read_table(chosen.synthetic)
     bar = Bar()
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.callback(bar.close)
+        file = stack.enter_context(new_file(chosen.out)) if chosen.out else None
         found = evaluate(private, synthetic, chosen.diagnostics, progress=bar)
-    finally:
-        bar.close()
+        if file is not None:
+            file.write(review_report(private, synthetic, found))
     _print(found)
+    if chosen.out:
+        say(f"The report with figures, also internal: {chosen.out}")
 
 
 def _print(found: Evaluation) -> None:
