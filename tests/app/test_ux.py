@@ -54,6 +54,11 @@ DRAWN = """() => [...document.querySelectorAll('[data-testid=stPlotlyChart]')].m
         && text.getBoundingClientRect().height && parseFloat(getComputedStyle(text).fontSize) < 12)
         .map(text => text.textContent),
     legend: Object.fromEntries([...chart.querySelectorAll('.legend .traces')].map(entry => {
+        const line = entry.querySelector('.legendlines path');
+        if (line) {  // a line differs by its dashes
+            const style = getComputedStyle(line);
+            return [entry.textContent, {patterned: style.strokeDasharray !== 'none', ink: style.stroke}];
+        }
         const mark = entry.querySelector('.legendundefined, .legendbar, path');
         const fill = mark ? getComputedStyle(mark).fill : '';
         const pattern = /url\\(["']?#(.*?)["']?\\)/.exec(fill);
