@@ -54,10 +54,13 @@ DRAWN = """() => [...document.querySelectorAll('[data-testid=stPlotlyChart]')].m
         && text.getBoundingClientRect().height && parseFloat(getComputedStyle(text).fontSize) < 12)
         .map(text => text.textContent),
     legend: Object.fromEntries([...chart.querySelectorAll('.legend .traces')].map(entry => {
+        const point = entry.querySelector('.legendpoints path');
         const line = entry.querySelector('.legendlines path');
-        if (line) {  // a line differs by its dashes
-            const style = getComputedStyle(line);
-            return [entry.textContent, {patterned: style.strokeDasharray !== 'none', ink: style.stroke}];
+        if (point || line) {  // lines differ by their dashes, points by their shapes
+            const style = getComputedStyle(point || line);
+            const dashed = Boolean(line) && getComputedStyle(line).strokeDasharray !== 'none';
+            const shape = point ? point.getAttribute('d') : '';
+            return [entry.textContent, {patterned: dashed, shape, ink: style.stroke + ' ' + style.fill}];
         }
         const mark = entry.querySelector('.legendundefined, .legendbar, path');
         const fill = mark ? getComputedStyle(mark).fill : '';
@@ -158,7 +161,9 @@ def check_charts(page: Page, stage: Stage) -> int:
         assert chart["small"] == [], (stage.title, chart)
         legend = chart["legend"]
         if {"original", "synthetic"} <= set(legend):
-            assert (legend["original"]["patterned"], legend["synthetic"]["patterned"]) == (False, True)
+            assert not legend["original"]["patterned"]
+            shapes = [legend[table].get("shape") for table in ("original", "synthetic")]
+            assert legend["synthetic"]["patterned"] or shapes[0] != shapes[1], (stage.title, chart["alt"])
             assert rgb(ORIGINAL) in legend["original"]["ink"]
             assert rgb(SYNTHETIC) in legend["synthetic"]["ink"]
             compared += 1
