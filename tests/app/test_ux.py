@@ -54,20 +54,18 @@ DRAWN = """() => [...document.querySelectorAll('[data-testid=stPlotlyChart]')].m
         && text.getBoundingClientRect().height && parseFloat(getComputedStyle(text).fontSize) < 12)
         .map(text => text.textContent),
     legend: Object.fromEntries([...chart.querySelectorAll('.legend .traces')].map(entry => {
-        const point = entry.querySelector('.legendpoints path');
-        const line = entry.querySelector('.legendlines path');
-        if (point || line) {  // lines differ by their dashes, points by their shapes
-            const style = getComputedStyle(point || line);
-            const dashed = Boolean(line) && getComputedStyle(line).strokeDasharray !== 'none';
-            const shape = point ? point.getAttribute('d') : '';
-            return [entry.textContent, {patterned: dashed, shape, ink: style.stroke + ' ' + style.fill}];
-        }
         const mark = entry.querySelector('.legendundefined, .legendbar, path');
         const fill = mark ? getComputedStyle(mark).fill : '';
         const pattern = /url\\(["']?#(.*?)["']?\\)/.exec(fill);
         const ink = pattern ? [...document.getElementById(pattern[1]).querySelectorAll('*')].map(part =>
             [getComputedStyle(part).stroke, getComputedStyle(part).fill]).flat().join(' ') : fill;
-        return [entry.textContent, {patterned: Boolean(pattern), ink}];
+        // Bars differ by their pattern, lines by their dashes, points by their shapes.
+        const point = entry.querySelector('.legendpoints path'), line = entry.querySelector('.legendlines path');
+        const dashed = Boolean(line) && getComputedStyle(line).strokeDasharray !== 'none';
+        const drawn = [point, line].filter(Boolean).map(part =>
+            getComputedStyle(part).stroke + ' ' + getComputedStyle(part).fill).join(' ');
+        return [entry.textContent, {patterned: Boolean(pattern) || dashed, ink: ink + ' ' + drawn,
+            shape: point ? point.getAttribute('d') : ''}];
     })),
 }))"""
 
