@@ -192,6 +192,7 @@ def test_a_cancelled_release_says_what_was_spent(visitors: Visit) -> None:
     spent(page, "1 of 1")
 
 
+@pytest.mark.slow
 def test_those_who_come_third_wait_know_their_place_and_can_leave(visitors: Visit) -> None:
     first, second, third, fourth = (visitors() for _ in range(4))
     for page in (first, second):
@@ -212,6 +213,7 @@ def test_those_who_come_third_wait_know_their_place_and_can_leave(visitors: Visi
         cancel(page)
 
 
+@pytest.mark.slow
 def test_what_a_mechanism_tells_is_drawn_while_it_runs_and_kept(visitors: Visit) -> None:
     page = visitors()
     press(page, "Try an example")
