@@ -64,7 +64,7 @@ def test_two_releases_side_by_side_and_a_marked_download(visit: Visit, tmp_path:
 
 
 def test_in_release_mode_one_asks_before_the_rows_are_looked_at(visit: Visit) -> None:
-    page = release_with(visit(), csv_of("age", "weight", start=70))
+    page = release_with(visit(), csv_of("age", "weight"))
     press(page, "Open the account")
     expect(page.get_by_text("This data set has an account")).to_be_visible()
     press(page, "All of these are public knowledge")

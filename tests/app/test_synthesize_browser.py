@@ -95,9 +95,9 @@ def step(page: Page, steps: int = 100_000) -> Page:
     return page
 
 
-def step_for_release(page: Page, start: int, steps: int = 100_000) -> Page:
+def step_for_release(page: Page, steps: int = 100_000) -> Page:
     """The same on a private table with an account of epsilon 1, all of which is spent."""
-    release_with(page, csv_of("age", "weight", start=start))
+    release_with(page, csv_of("age", "weight"))
     press(page, "Open the account")
     expect(page.get_by_text("This data set has an account")).to_be_visible()
     step(page, steps)
@@ -169,7 +169,7 @@ def test_a_killed_worker_that_had_drawn_noise_leaves_the_charge_in_the_ledger(
     visitors: Visit,
 ) -> None:
     page = visitors()
-    step_for_release(page, start=61)
+    step_for_release(page)
     stage = page.get_by_text(re.compile(r"Step \d+ of"))
     expect(stage).to_be_visible()
     worker = re.search(r"in process (\d+)", stage.inner_text())
@@ -185,7 +185,7 @@ def test_a_killed_worker_that_had_drawn_noise_leaves_the_charge_in_the_ledger(
 
 
 def test_a_cancelled_release_says_what_was_spent(visitors: Visit) -> None:
-    page = step_for_release(visitors(), start=62)
+    page = step_for_release(visitors())
     expect(page.get_by_text(re.compile(r"Step \d+ of 100000 in process \d+ · \d+%"))).to_be_visible()
     cancel(page)
     expect(page.get_by_text("Noise had been drawn, so the budget was charged: ε 1, δ 0.")).to_be_visible()
@@ -198,7 +198,7 @@ def test_those_who_come_third_wait_know_their_place_and_can_leave(visitors: Visi
     for page in (first, second):
         press(page, "Try an example")
         expect(step(page).get_by_text(re.compile(r"Step \d+ of"))).to_be_visible()
-    step_for_release(third, start=63)
+    step_for_release(third)
     expect(third.get_by_text("2 runs are ahead of yours.")).to_be_visible()
     spent(third, "1 of 1")
     press(fourth, "Try an example")
@@ -227,7 +227,7 @@ def test_what_a_mechanism_tells_is_drawn_while_it_runs_and_kept(visitors: Visit)
 
 
 def test_a_release_states_its_price_charges_once_and_stops_at_the_budget(visit: Visit) -> None:
-    page = release_with(visit(), csv_of("age", "weight", start=40))
+    page = release_with(visit(), csv_of("age", "weight"))
     press(page, "Open the account")
     expect(page.get_by_text("This data set has an account")).to_be_visible()
     press(page, "All of these are public knowledge")
