@@ -13,12 +13,9 @@ has no sampler for from a cryptographic generator keyed by the operating system;
 from __future__ import annotations
 
 import math
-import os
 import secrets
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, cast
 
@@ -28,13 +25,17 @@ from randomgen import AESCounter
 
 from dpsynth_core.budget import Amount, Budget, Guarantee, exact, float_up
 from dpsynth_core.calls import Call, Charge, FloatArray, IntArray, Pick, Primitive, SparseNoisy, Walk
+from dpsynth_core.draws import FreeDraws
 from dpsynth_core.errors import BudgetError, ParameterError
 from dpsynth_core.gaussian import GaussianDraw, composed_delta
+from dpsynth_core.reserve import Reserve
 from dpsynth_core.samplers import (
+    ROWS_PER_THREAD,
     decided,
     opendp_gaussian,
     opendp_laplace,
     opendp_selection,
+    over_cores,
     sample_free,
     seeded_gaussian,
     smoothed_cells,
@@ -42,11 +43,8 @@ from dpsynth_core.samplers import (
     with_empty_cells,
 )
 
-ROWS_PER_THREAD = 10_000
-"""Draws that are worth another thread."""
 
-
-class Noise(ABC):
+class Noise(FreeDraws):
     """A source of randomness for one run, with a budget that it will not exceed."""
 
     secure: ClassVar[bool]
@@ -59,10 +57,6 @@ class Noise(ABC):
         self._planned: dict[Charge, Counter[GaussianDraw]] = {}
         self.watch: Callable[[Charge], None] | None = None
         """Told of every charge before anything is drawn under it."""
-
-    @abstractmethod
-    def _perform(self, call: Call) -> Any:
-        """Draw."""
 
     @property
     def charges(self) -> tuple[Charge, ...]:
@@ -100,9 +94,15 @@ class Noise(ABC):
         if given.dtype.kind not in "iub":
             raise ParameterError("values", str(given.dtype), allowed="integers")
         charge = self._charge("laplace", label, sensitivity, epsilon, delta)
-        scale = float_up(charge.sensitivity / charge.budget.epsilon)
+        scale = _scale(charge.sensitivity, charge.budget.epsilon)
         call = Call(primitive="laplace", private=given.astype(np.int64), parameters=(scale,), charge=charge)
         return cast("IntArray", self._perform(call))
+
+    def foresee_laplace(self, size: int, *, sensitivity: Amount, epsilon: Amount) -> None:
+        """Say that about so many values will get Laplace noise at this price: a slow source may begin at once.
+
+        It is not charged, no law depends on it, and a source may ignore it.
+        """
 
     def sparse_laplace(
         self,
@@ -123,7 +123,7 @@ class Noise(ABC):
         it is geometric (Kreačić et al., Algorithm 5, exact for integers).
         """
         charge = self._charge("sparse_laplace", label, sensitivity, epsilon, 0)
-        scale = float_up(charge.sensitivity / charge.budget.epsilon)
+        scale = _scale(charge.sensitivity, charge.budget.epsilon)
         return self._sparse(keys, values, zeros=zeros, threshold=threshold, pick=pick, scale=scale, charge=charge)
 
     def open_charge(self, label: str, *, sensitivity: Amount, epsilon: Amount) -> Charge:
@@ -250,7 +250,7 @@ class Noise(ABC):
             label: What the draw is for.
         """
         charge = self._charge("metropolis", label, sensitivity, epsilon, 0)
-        scale = float_up(2 * charge.sensitivity / charge.budget.epsilon)
+        scale = _scale(2 * charge.sensitivity, charge.budget.epsilon)
         given = np.asarray(scores, dtype=np.float64)
         return self._perform(Call(primitive="metropolis", private=given, parameters=(scale,), charge=charge, walk=walk))
 
@@ -269,7 +269,7 @@ class Noise(ABC):
             # Which score it was could depend on a row, so it is not said.
             raise ParameterError("scores", "not finite", allowed="finite numbers")
         charge = self._charge(primitive, label, sensitivity, epsilon, 0)
-        scale = float_up(2 * charge.sensitivity / charge.budget.epsilon)
+        scale = _scale(2 * charge.sensitivity, charge.budget.epsilon)
         return int(self._perform(Call(primitive=primitive, private=given, parameters=(scale,), charge=charge)))
 
     def _charge(self, primitive: Primitive, label: str, sensitivity: Amount, epsilon: Amount, delta: Amount) -> Charge:
@@ -294,38 +294,9 @@ class Noise(ABC):
         self._spent = after
         return charge
 
-    # ------------------------------------------- randomness that no private value touches, free of charge
 
-    def integers(self, below: int, size: int) -> NDArray[Any]:
-        """Uniform whole numbers from 0 to ``below - 1``; an object array of Python ints beyond 63 bits."""
-        if below < 1:
-            raise ParameterError("below", below, allowed="at least 1")
-        return cast("NDArray[Any]", self._free("integers", below, size))
-
-    def distinct(self, below: int, size: int) -> NDArray[Any]:
-        """That many different uniform whole numbers from 0 to ``below - 1``, without listing them all."""
-        if not 0 <= size <= below:
-            raise ParameterError("size", size, allowed=f"from 0 to {below}")
-        return cast("NDArray[Any]", self._free("distinct", below, size))
-
-    def uniform(self, size: int) -> FloatArray:
-        """Uniform numbers from [0, 1)."""
-        return cast("FloatArray", self._free("uniform", size))
-
-    def binomial(self, trials: int, probability: float) -> int:
-        """Number of successes in that many independent trials."""
-        if trials < 0 or not 0 <= probability <= 1:
-            raise ParameterError("probability", probability, allowed="from 0 to 1, with at least 0 trials")
-        return int(self._free("binomial", trials, probability))
-
-    def geometric(self, probability: float, size: int) -> IntArray:
-        """Failures before the first success (from 0): the tail of discrete Laplace noise above any threshold."""
-        if not 0 < probability <= 1:
-            raise ParameterError("probability", probability, allowed="greater than 0, at most 1")
-        return cast("IntArray", self._free("geometric", probability, size))
-
-    def _free(self, primitive: Primitive, *parameters: int | float) -> Any:
-        return self._perform(Call(primitive=primitive, private=None, parameters=parameters, charge=None))
+def _scale(sensitivity: Amount, epsilon: Amount) -> float:
+    return float_up(exact(sensitivity, parameter="sensitivity") / exact(epsilon, parameter="epsilon"))
 
 
 class SecureNoise(Noise):
@@ -337,16 +308,17 @@ class SecureNoise(Noise):
         super().__init__(budget)
         # The key itself, not a seed that a weaker generator would stretch.
         self._generator = np.random.Generator(AESCounter(key=secrets.randbits(128)))
+        self._reserve: Reserve | None = None
 
     def _perform(self, call: Call) -> Any:  # noqa: PLR0911  one line for each primitive
         if call.private is None:
             return sample_free(self._generator, call)
-        if call.primitive in ("laplace", "gaussian"):
-            add = opendp_laplace if call.primitive == "laplace" else opendp_gaussian
-            return self._spread(add(call.parameters[0]), call.private)
+        if call.primitive == "gaussian":
+            return over_cores(opendp_gaussian(call.parameters[0]), call.private)
+        if call.primitive == "laplace":
+            return self._laplace(call.private, call.parameters[0])
         if call.primitive == "sparse_laplace":
-            noisy = self._spread(opendp_laplace(call.parameters[0]), call.private)
-            return with_empty_cells(self._generator, call, noisy)
+            return with_empty_cells(self._generator, call, self._laplace(call.private, call.parameters[0]))
         if call.primitive == "decisions":
             return with_empty_cells(self._generator, call, decided(self._generator, call))
         if call.primitive == "smoothed":
@@ -355,15 +327,16 @@ class SecureNoise(Noise):
             return walked(self._generator, call)
         return opendp_selection(call.primitive, call.parameters[0])(call.private.tolist())
 
-    @staticmethod
-    def _spread(measurement: Any, values: IntArray) -> IntArray:
-        if not values.size:
-            return values.copy()
-        # OpenDP works outside the interpreter's lock, so a long vector is shared out over the cores.
-        parts = np.array_split(values.ravel(), min(os.cpu_count() or 1, 1 + values.size // ROWS_PER_THREAD))
-        with ThreadPoolExecutor(len(parts)) as pool:
-            noisy = list(pool.map(measurement, (part.tolist() for part in parts)))
-        return np.concatenate([np.array(part, dtype=np.int64) for part in noisy]).reshape(values.shape)
+    def foresee_laplace(self, size: int, *, sensitivity: Amount, epsilon: Amount) -> None:
+        """Draw in the background what will be added later."""
+        if size >= ROWS_PER_THREAD:
+            self._reserve = Reserve(_scale(sensitivity, epsilon), size)
+
+    def _laplace(self, values: IntArray, scale: float) -> IntArray:
+        if self._reserve is None or self._reserve.scale != scale:
+            return over_cores(opendp_laplace(scale), values)
+        reserve, self._reserve = self._reserve, None
+        return reserve.add_to(values)
 
 
 class SeededNoise(Noise):

@@ -6,6 +6,8 @@ Private to ``noise``; everything else draws through a :class:`~dpsynth_core.nois
 from __future__ import annotations
 
 import math
+import os
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
@@ -23,6 +25,8 @@ from dpsynth_core.calls import Call, IntArray, SparseNoisy
 
 enable_features("contrib")
 
+ROWS_PER_THREAD = 10_000
+"""Draws that are worth another thread."""
 LARGEST_PORTION = 2**48
 """Trials that one binomial draw may have."""
 COIN_BITS = 62
@@ -42,6 +46,17 @@ def opendp_laplace(scale: float) -> Any:
 def opendp_gaussian(scale: float) -> Any:
     """OpenDP's measurement that adds discrete Gaussian noise of this scale to integers."""
     return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale)
+
+
+def over_cores(measurement: Any, values: IntArray) -> IntArray:
+    """What an OpenDP measurement releases of the values, whatever their shape."""
+    if not values.size:
+        return values.copy()
+    # OpenDP works outside the interpreter's lock, so a long vector is shared out over the cores.
+    parts = np.array_split(values.ravel(), min(os.cpu_count() or 1, 1 + values.size // ROWS_PER_THREAD))
+    with ThreadPoolExecutor(len(parts)) as pool:
+        noisy = list(pool.map(measurement, (part.tolist() for part in parts)))
+    return np.concatenate([np.array(part, dtype=np.int64) for part in noisy]).reshape(values.shape)
 
 
 WIDE_GAUSSIAN = 1_000.0

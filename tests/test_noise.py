@@ -50,6 +50,21 @@ def test_laplace_follows_its_law(source: Source, sensitivity: int, epsilon: floa
     assert chi_square(draws, sensitivity / epsilon) > ALPHA
 
 
+@sources
+def test_noise_that_was_foreseen_follows_the_same_law_and_is_used_once(source: Source) -> None:
+    noise = source(PLENTY)
+    noise.foresee_laplace(20_000, sensitivity=2, epsilon=1)
+    values = np.arange(30_000).reshape(2, 15_000)
+    other = noise.laplace(values, sensitivity=2, epsilon=Fraction(1, 2), label="another scale") - values
+    first, second = (noise.laplace(values, sensitivity=2, epsilon=1, label="test") - values for _ in range(2))
+    assert first.shape == values.shape
+    assert chi_square(other.ravel(), 4.0) > ALPHA
+    for drawn in (first, second):
+        assert chi_square(drawn.ravel(), 2.0) > ALPHA
+    # Equal noise would agree everywhere, independent noise of this scale in about one place of eight.
+    assert np.mean(first[0] == second[0]) < 0.2
+
+
 def test_the_law_test_rejects_a_scale_ten_percent_off() -> None:
     draws = SeededNoise(PLENTY, seed=2).laplace(np.zeros(50_000, dtype=np.int64), sensitivity=2, epsilon=1, label="t")
     assert chi_square(draws, 2.0) > 1e-3

@@ -41,6 +41,8 @@ from dpsynth_core.schema import Schema
 MOST_FREE_LEVELS = 10
 LEVELS_RULE_DEPTH = 8
 """Decisions on a path under the paper's rule, whose noise grows with their number."""
+ROWS_PER_LEAF = 20
+"""A large table's rows for each box that is counted in the end, about: how much noise to begin with."""
 RULES = {"privtree": "PrivTree", "levels": "by level (paper)"}
 
 
@@ -146,6 +148,8 @@ class KDTree(Mechanism):
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Grow the tree, count its boxes, make the counts agree."""
         progress("Sorting the rows by box", 0.0)
+        last = self.plan(table.schema, table.n, noise.budget).stages[-1]
+        noise.foresee_laplace(table.n // ROWS_PER_LEAF, sensitivity=COUNT_SENSITIVITY, epsilon=last.epsilon)
         coding = Coding.of(table.schema)
         codes = np.sort(coding.codes(table))
         free, stop = self._depths(table.schema, coding)
