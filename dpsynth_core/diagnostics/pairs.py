@@ -20,7 +20,7 @@ from dpsynth_core.diagnostics.base import (
     guarded,
     worst_first,
 )
-from dpsynth_core.diagnostics.variation import SCALE, coarse, variation_measure
+from dpsynth_core.diagnostics.variation import SCALE, coarse, total_variation, variation_measure
 from dpsynth_core.encoding import FloatArray, IntArray, codec_for
 from dpsynth_core.mechanisms.base import check_whole
 from dpsynth_core.private import PrivateTable
@@ -78,13 +78,25 @@ class Pairs(Diagnostic):
         )  # fmt: skip
 
     def _measure(self, couple: tuple[str, str], codes: list[dict[str, IntArray]], rng: np.random.Generator) -> Measure:
-        width = 1 + max(int(table[couple[1]].max()) for table in codes)
-        joint = [table[couple[0]] * width + table[couple[1]] for table in codes]
-        _, place = np.unique(np.concatenate(joint), return_inverse=True)
-        original, synthetic = place[: len(joint[0])], place[len(joint[0]) :]
-        cells = int(place.max()) + 1
-        counts = [np.bincount(part, minlength=cells).astype(np.int64) for part in (original, synthetic)]
-        return variation_measure(PAIR.join(couple), couple, counts[0], counts[1], rng, draws=self.draws)
+        original, synthetic = _joint_counts(couple, codes)
+        return variation_measure(PAIR.join(couple), couple, original, synthetic, rng, draws=self.draws)
+
+
+def mean_pair_variation(pair: Comparison, bins: int) -> float:
+    """Mean total variation over all pairs of columns: one number to rank mechanisms by, never to judge a table by."""
+    codes = [_codes(table, bins) for table in (pair.original, pair.synthetic)]
+    couples = combinations(pair.names, 2)
+    return float(np.mean([total_variation(*_joint_counts(couple, codes)) for couple in couples]))
+
+
+def _joint_counts(couple: tuple[str, str], codes: list[dict[str, IntArray]]) -> tuple[IntArray, IntArray]:
+    """Rows of either table in every cell of a pair that holds any."""
+    width = 1 + max(int(table[couple[1]].max()) for table in codes)
+    joint = [table[couple[0]] * width + table[couple[1]] for table in codes]
+    _, place = np.unique(np.concatenate(joint), return_inverse=True)
+    cells = int(place.max()) + 1
+    original, synthetic = place[: len(joint[0])], place[len(joint[0]) :]
+    return np.bincount(original, minlength=cells), np.bincount(synthetic, minlength=cells)
 
 
 def _codes(table: PrivateTable, bins: int) -> dict[str, IntArray]:

@@ -11,11 +11,13 @@ from dpsynth_core.reproduce.discoveries import discoveries
 from dpsynth_core.reproduce.regression import regression
 from dpsynth_core.reproduce.table1 import table1
 from dpsynth_core.reproduce.table2 import table2
+from dpsynth_core.reproduce.utility import utility
 
 REPRODUCE: dict[str, Experiment] = {
     "balog": balog, "discoveries": discoveries, "table1": table1, "table2": table2, "regression": regression,
+    "utility": utility,
 }  # fmt: skip
-REPETITIONS: dict[str, int] = {"discoveries": 1000, "table1": 100}
+REPETITIONS: dict[str, int] = {"discoveries": 1000, "table1": 100, "utility": 3}
 """Where an experiment needs another number of repetitions than most: shares need many."""
 
 __all__ = ["REPETITIONS", "REPRODUCE"]

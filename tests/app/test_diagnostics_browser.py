@@ -77,3 +77,33 @@ def test_in_release_mode_one_asks_before_the_rows_are_looked_at(visit: Visit) ->
     expect(page.get_by_role("heading", name="Distributions")).to_have_count(0)
     use(quiet(page).get_by_role("button", name="Compare 1: KD tree"))
     finished(page)
+
+
+def test_what_a_low_p_value_is_worth_on_a_perturbed_histogram(visit: Visit) -> None:
+    page = visit()
+    go(page, "Data")
+    quiet(page).get_by_role("combobox", name="Example").click()
+    page.get_by_role("option", name="Two groups that do not differ").click()
+    press(page, "Use this example")
+    press(page, "Next: choose a mechanism")
+    press(page, "Choose Perturbed histogram")
+    press(page, "Next: synthesize")
+    press(page, "Synthesize")
+    press(page, "Next: see what it is worth")
+    finished(page)
+    expect(page.get_by_role("region", name="The Mann-Whitney test on both tables")).to_be_visible()
+    expect(page.get_by_role("figure", name="Distributions of value in the two groups of group")).to_be_visible()
+
+    press(page, "Work it out")
+    expect(page.get_by_text("Of 100 analysts testing a difference that does not exist")).to_be_visible(timeout=MINUTE)
+    expect(page.get_by_text("calibrated for the privacy noise")).to_be_visible()
+    expect(page.get_by_role("figure", name="false discovery")).to_be_visible()
+    expect(page.get_by_role("figure", name="missed")).to_be_visible()
+
+    use(quiet(page).locator("summary").filter(has_text="All columns at once"))
+    expect(page.get_by_role("region", name="P-values of every column")).to_be_visible()
+    use(quiet(page).locator("summary").filter(has_text="See a false discovery come from nothing"))
+    press(page, "Draw once")
+    expect(page.get_by_text("There is no difference between the groups (original: p")).to_be_visible()
+    page.reload()
+    expect(page.get_by_text("Of 100 analysts testing a difference that does not exist")).to_be_visible(timeout=MINUTE)
