@@ -42,16 +42,16 @@ class Curve:
 
 _PERTURBED = PerturbedHistogram(placement="centre")
 _SMOOTHED = SmoothedHistogram(placement="centre")
+_PGM = PrivatePGM(kind_of_noise="laplace", placement="centre")
 _PAPER = replace(_SMOOTHED, smoothing="paper")
 
 ORIGINAL_SIZES: tuple[Curve, ...] = (
     Curve(title="DP-MW on the original", test="dp"),
     Curve(title="perturbed histogram", mechanism=_PERTURBED),
     Curve(title="perturbed histogram, calibrated", mechanism=_PERTURBED, test="calibrated"),
-    Curve(title="MWEM, the paper's settings", mechanism=MWEM.paper_default(), one_in=20),
-    Curve(
-        title="Private-PGM, Laplace noise", mechanism=PrivatePGM(kind_of_noise="laplace", placement="centre"), one_in=20
-    ),
+    Curve(title="MWEM, the paper's settings", mechanism=MWEM.paper_default(), one_in=10),
+    Curve(title="Private-PGM, given marginals as in the paper", mechanism=replace(_PGM, strategy="given"), one_in=5),
+    Curve(title="Private-PGM, as suggested", mechanism=_PGM, one_in=5),
 )
 """Figure 4: as many synthetic rows as original ones."""
 SYNTHETIC_SIZES: tuple[Curve, ...] = (
