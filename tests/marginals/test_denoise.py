@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ def test_pieces_are_the_best_there_are() -> None:
         ends = [0, *(i + 1 for i in range(5) if mask >> i & 1), 6]
         cost = 2 * 10.0**2 * (len(ends) - 1)
         fit = np.empty(6)
-        for low, high in zip(ends, ends[1:], strict=False):
+        for low, high in itertools.pairwise(ends):
             w, v = widths[low:high], values[low:high]
             density = minimize(lambda d, w=w, v=v: float(((v - d * w) ** 2).sum()), [1.0]).x[0]
             fit[low:high] = density * w
