@@ -23,6 +23,8 @@ from dpsynth_core.calls import Call, IntArray, SparseNoisy
 
 enable_features("contrib")
 
+NORMAL = ("gaussian", "sampled_gaussian")
+"""Primitives that add discrete Gaussian noise: to whole tables, and to a few parts that nobody learns."""
 LARGEST_PORTION = 2**48
 """Trials that one binomial draw may have."""
 COIN_BITS = 62
