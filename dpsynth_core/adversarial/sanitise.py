@@ -18,6 +18,8 @@ CLIP = 1.0
 """Largest norm of a gradient at one generated row (C of Chen et al. 2020)."""
 STEPS = 1024
 """Steps of the lattice that make up the clipping norm."""
+LOUDEST = 1e9
+"""Coordinates beyond this count as this."""
 _BELOW = 1 - 1e-9
 """Keeps rounding on the safe side: floats are off by far less."""
 
@@ -28,12 +30,9 @@ def on_lattice(gradients: NDArray[Any]) -> IntArray:
     What is not a number counts as no opinion, so that no row can make a critic's failure visible.
     """
     given = np.nan_to_num(np.asarray(gradients, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
-    largest = np.abs(given).max(axis=-1, keepdims=True)
-    # Dividing by the largest coordinate first keeps squares finite, however large a gradient is.
-    unit = given / np.maximum(largest, CLIP)
-    norm = np.sqrt((unit**2).sum(axis=-1, keepdims=True)) * np.maximum(largest, CLIP)
-    # given * STEPS / max(norm, CLIP), without ever multiplying two large numbers.
-    clipped = unit * (np.maximum(largest, CLIP) / np.maximum(norm, CLIP)) * (STEPS / CLIP * _BELOW)
+    finite = np.clip(given, -LOUDEST, LOUDEST)  # so that squares are finite too
+    norm = np.sqrt((finite**2).sum(axis=-1, keepdims=True))
+    clipped = finite * (STEPS / np.maximum(norm, CLIP) * _BELOW)
     return np.asarray(np.trunc(clipped), dtype=np.int64)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +14,20 @@ from dpsynth_core.adversarial.layout import Layout
 from dpsynth_core.adversarial.sanitise import mean_gradient, sampled_draw, summed
 from dpsynth_core.adversarial.schedule import Schedule
 from dpsynth_core.adversarial.shape import Shape
+from dpsynth_core.calls import Charge
 from dpsynth_core.encoding import IntArray
 from dpsynth_core.noise import Noise
 from dpsynth_core.private import PrivateTable
 from dpsynth_core.progress import Point, Progress
+from dpsynth_core.subsampling import SampledDraw
+
+if TYPE_CHECKING:
+    from dpsynth_core.adversarial.players import Players
 
 GRADIENTS = "gradients from the critics"
 MOVEMENT = "Length of the generator's step"
 GAP = "Gap that the critics see between original and generated rows"
 PLANNED, COMPILED, TRAINED = 0.02, 0.1, 0.98
-Sanitise: TypeAlias = Callable[[NDArray[Any]], IntArray]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +40,6 @@ class Game:
     """Sizes of the networks."""
     schedule: Schedule
     """Critics and rounds."""
-    sanitise: Sanitise = summed
-    """From gradients of critics to whole numbers whose sensitivity is known."""
 
     def play(self, table: PrivateTable, noise: Noise, progress: Progress) -> Generator:
         """Train, spending the whole budget in ``schedule.rounds`` equal draws."""
@@ -45,20 +47,19 @@ class Game:
 
         schedule, budget = self.schedule, noise.budget
         progress("Planning the noise", 0.0)
-        multiplier = schedule.calibrated(budget)
+        draw = self.draw(schedule.calibrated(budget))
         progress("Compiling the networks", PLANNED)
         key = int(noise.integers(2**31, 1)[0])
         players = Players(self.layout, self.shape, rounds=schedule.rounds, blur=schedule.blur, key=key)
+        players.compile()
         parts = dealt(table.n, schedule.parts, noise)
         rows = self.layout.encode(table).astype(np.float32)
-        players.compile()
-        draw = sampled_draw(batch=self.shape.batch, multiplier=multiplier, chosen=schedule.chosen, parts=schedule.parts)
         charge = noise.open_sampled(draw, schedule.rounds, epsilon=budget.epsilon, delta=budget.delta, label=GRADIENTS)
         for turn in range(schedule.rounds):
             # Which critics are heard is drawn afresh and never told: the accounting rests on it.
             heard = noise.distinct(schedule.parts, schedule.chosen)
-            gradients, gap = players.gradients(turn, [rows[parts[part]] for part in heard])
-            noisy = noise.gaussian(self.sanitise(gradients[..., : self.layout.size]), draw, charge)
+            gradients, gap = self.listen(players, turn, [rows[parts[part]] for part in heard])
+            noisy = self.sanitised(gradients[..., : self.layout.size], noise, draw, charge)
             moved = players.learn(turn, mean_gradient(noisy, schedule.chosen))
             points = [Point(series=MOVEMENT, x=turn + 1, y=moved, along="round", releasable=True)]
             if not noise.secure:
@@ -66,6 +67,19 @@ class Game:
                 points.append(Point(series=GAP, x=turn + 1, y=gap, along="round"))
             progress("Training", COMPILED + (TRAINED - COMPILED) * (turn + 1) / schedule.rounds, *points)
         return Generator(layout=self.layout, layers=players.layers())
+
+    def draw(self, multiplier: float) -> SampledDraw:
+        """Each round's draw."""
+        chosen, parts = self.schedule.chosen, self.schedule.parts
+        return sampled_draw(batch=self.shape.batch, multiplier=multiplier, chosen=chosen, parts=parts)
+
+    def listen(self, players: Players, turn: int, parts: Sequence[NDArray[np.float32]]) -> tuple[NDArray[Any], float]:
+        """What the critics of these parts say of each generated row: private."""
+        return players.gradients(turn, parts)
+
+    def sanitised(self, gradients: NDArray[Any], noise: Noise, draw: SampledDraw, charge: Charge) -> IntArray:
+        """The same, clipped one by one, added up and with noise: public."""
+        return noise.gaussian(summed(gradients), draw, charge)
 
 
 def dealt(n: int, parts: int, noise: Noise) -> list[IntArray]:
