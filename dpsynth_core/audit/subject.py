@@ -67,9 +67,8 @@ def subject_of(
 
 def registered() -> dict[str, Subject]:
     """Every mechanism of the registry that claims anything, and the probes that exercise samplers by themselves."""
-    kinds: list[type[Mechanism]] = [
-        kind for kind in (*MECHANISMS.values(), *PROBES, CanaryGradients) if kind.status != "none"
-    ]
+    every: list[type[Mechanism]] = [*MECHANISMS.values(), *PROBES, CanaryGradients]
+    kinds = [kind for kind in every if kind.status != "none"]
     subjects = {kind.key: subject_of(kind) for kind in kinds}
     for kind in kinds:
         if kind.takes_delta:

@@ -37,7 +37,7 @@ def hockey_stick(p: np.ndarray, q: np.ndarray, epsilon: float, step: float) -> f
 @settings(max_examples=40, deadline=None)
 @given(data=st.data(), parts=st.integers(1, 5), epsilon=st.floats(-1.5, 1.5), mu=st.floats(0.1, 3))
 def test_no_contents_of_parts_break_the_profile(data: st.DataObject, parts: int, epsilon: float, mu: float) -> None:
-    """The law of a sum over hidden parts, on a line, by listing all choices; any part may hold anything in [-mu/2, mu/2]."""
+    """The law of a sum over hidden parts, on a line, by listing all choices; parts hold anything in [-mu/2, mu/2]."""
     chosen = data.draw(st.integers(1, parts))
     places = st.floats(-mu / 2, mu / 2)
     first = data.draw(st.lists(places, min_size=parts, max_size=parts))
