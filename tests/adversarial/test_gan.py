@@ -207,3 +207,10 @@ def test_with_many_rows_and_little_noise_shares_and_means_are_learned() -> None:
     assert means[0] < means[1]
     assert abs(synthetic["x"].mean() - np.nanmean(x)) < 0.1
     assert math.isfinite(synthetic["x"].std())
+
+
+def test_error_rates_can_be_simulated_through_it() -> None:
+    from dpsynth_core.inference import error_rates
+
+    rates = error_rates(DPGAN(**QUICK), epsilon=1, n=60, bins=10, reps=2, workers=1)
+    assert rates.type_one.reps == rates.type_two.reps == 2
