@@ -15,8 +15,8 @@ from dpsynth_core.budget import Budget
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
 Primitive: TypeAlias = Literal[
-    "laplace", "gaussian", "sparse_laplace", "decisions", "smoothed", "exponential", "permute_and_flip", "metropolis",
-    "integers", "uniform", "binomial", "geometric", "distinct",
+    "laplace", "gaussian", "sampled_gaussian", "sparse_laplace", "decisions", "smoothed", "exponential",
+    "permute_and_flip", "metropolis", "integers", "uniform", "binomial", "geometric", "distinct",
 ]  # fmt: skip
 Pick: TypeAlias = Callable[[int], NDArray[Any]]
 """Returns the keys of that many different cells, drawn uniformly from those that hold no row."""

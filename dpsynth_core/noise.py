@@ -30,6 +30,7 @@ from dpsynth_core.errors import BudgetError, ParameterError
 from dpsynth_core.gaussian import GaussianDraw, composed_delta
 from dpsynth_core.reserve import Reserve
 from dpsynth_core.samplers import (
+    NORMAL,
     ROWS_PER_THREAD,
     decided,
     opendp_gaussian,
@@ -42,6 +43,7 @@ from dpsynth_core.samplers import (
     walked,
     with_empty_cells,
 )
+from dpsynth_core.subsampling import SampledDraw, sampled_delta
 
 
 class Noise(FreeDraws):
@@ -54,7 +56,7 @@ class Noise(FreeDraws):
         self.budget = budget
         self._charges: list[Charge] = []
         self._spent: Budget | None = None
-        self._planned: dict[Charge, Counter[GaussianDraw]] = {}
+        self._planned: dict[Charge, Counter[GaussianDraw | SampledDraw]] = {}
         self.watch: Callable[[Charge], None] | None = None
         """Told of every charge before anything is drawn under it."""
 
@@ -137,16 +139,30 @@ class Noise(FreeDraws):
         """
         granted = Budget.of(epsilon, delta)
         needed = composed_delta(draws, granted.epsilon)
-        if not draws or needed > granted.delta:
+        return self._planned_charge("gaussian", Counter(draws), needed, granted, label)
+
+    def open_sampled(self, draw: SampledDraw, times: int, *, epsilon: Amount, delta: Amount, label: str) -> Charge:
+        """Pay once for so many draws on a few parts of the rows, chosen afresh for each; see ``subsampling``.
+
+        Which parts are chosen must come from this source, and must not be told to anybody.
+        """
+        granted = Budget.of(epsilon, delta)
+        needed = sampled_delta(draw, times, granted.epsilon)
+        return self._planned_charge("sampled_gaussian", Counter({draw: times}), needed, granted, label)
+
+    def _planned_charge(
+        self, primitive: Primitive, draws: Counter[Any], needed: float, granted: Budget, label: str
+    ) -> Charge:
+        if not draws.total() or needed > granted.delta:
             raise BudgetError(
                 f"The draws {label!r} together need delta {needed:.3g} at epsilon {float(granted.epsilon):g}; "
                 f"they were given {float(granted.delta):g}. Nothing was drawn."
             )
-        charge = self._charge("gaussian", label, 1, epsilon, delta)
-        self._planned[charge] = Counter(draws)
+        charge = self._charge(primitive, label, 1, granted.epsilon, granted.delta)
+        self._planned[charge] = draws
         return charge
 
-    def gaussian(self, values: NDArray[Any], draw: GaussianDraw, charge: Charge) -> IntArray:
+    def gaussian(self, values: NDArray[Any], draw: GaussianDraw | SampledDraw, charge: Charge) -> IntArray:
         """Each value plus discrete Gaussian noise, as one of the draws that a charge was opened for."""
         given = np.asarray(values)
         if given.dtype.kind not in "iub":
@@ -155,10 +171,10 @@ class Noise(FreeDraws):
         if left[draw] < 1:
             raise BudgetError(f"The draws {charge.label!r} do not include another one of scale {draw.scale:g}.")
         left[draw] -= 1
+        rest = (draw.shift, draw.values) if isinstance(draw, GaussianDraw) else (draw.squared, draw.chosen, draw.parts)
         call = Call(
-            primitive="gaussian", private=given.astype(np.int64), parameters=(draw.scale, draw.shift, draw.values),
-            charge=charge,
-        )  # fmt: skip
+            primitive=charge.primitive, private=given.astype(np.int64), parameters=(draw.scale, *rest), charge=charge
+        )
         return cast("IntArray", self._perform(call))
 
     def decisions(
@@ -313,7 +329,7 @@ class SecureNoise(Noise):
     def _perform(self, call: Call) -> Any:  # noqa: PLR0911  one line for each primitive
         if call.private is None:
             return sample_free(self._generator, call)
-        if call.primitive == "gaussian":
+        if call.primitive in NORMAL:
             return over_cores(opendp_gaussian(call.parameters[0]), call.private)
         if call.primitive == "laplace":
             return self._laplace(call.private, call.parameters[0])
@@ -351,8 +367,8 @@ class SeededNoise(Noise):
     def _perform(self, call: Call) -> Any:  # noqa: PLR0911  one line for each primitive
         if call.private is None:
             return sample_free(self._generator, call)
-        if call.primitive in ("laplace", "gaussian"):
-            return self._add(call.private, call.parameters[0], gaussian=call.primitive == "gaussian")
+        if call.primitive in ("laplace", *NORMAL):
+            return self._add(call.private, call.parameters[0], gaussian=call.primitive in NORMAL)
         if call.primitive == "sparse_laplace":
             return with_empty_cells(self._generator, call, self._add(call.private, call.parameters[0]))
         if call.primitive == "decisions":

@@ -145,6 +145,9 @@ def _distance(before: Call, after: Call) -> float:
         # Its charge says 1: both how many values moved and how far each moved, as shares of what the draw declared.
         _, shift, values = before.parameters
         return float(max(np.count_nonzero(moved) / values, moved.max() / shift))
+    if before.primitive == "sampled_gaussian":
+        # Likewise, as a share of the Euclidean distance that the draw declared.
+        return math.sqrt(float((moved**2).sum()) / before.parameters[1])
     distance = float(moved.sum() if before.primitive == "laplace" else moved.max())
     return math.inf if math.isnan(distance) else distance
 

@@ -27,6 +27,8 @@ enable_features("contrib")
 
 ROWS_PER_THREAD = 10_000
 """Draws that are worth another thread."""
+NORMAL = ("gaussian", "sampled_gaussian")
+"""Primitives that add discrete Gaussian noise: to whole tables, and to a few parts that nobody learns."""
 LARGEST_PORTION = 2**48
 """Trials that one binomial draw may have."""
 COIN_BITS = 62

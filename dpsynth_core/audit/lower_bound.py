@@ -119,7 +119,8 @@ def bound_check(
     """Failed only if the runs prove more than is claimed, as epsilon or, for a Gaussian draw, as its own mu."""
     most = ceiling(2 * bound.runs, alpha=level)
     good = not bound.refutes(claim)
-    detail = f"at least {bound.epsilon:.3f} of {claim:.3f} claimed ({2 * bound.runs:,} runs could show {most:.2f})"
+    claimed = f"of {claim:.3f} claimed" if math.isfinite(claim) else "where only not knowing the choice is claimed"
+    detail = f"at least {bound.epsilon:.3f} {claimed} ({2 * bound.runs:,} runs could show {most:.2f})"
     if mu is not None:
         good = good and bound.mu <= mu * ROUNDED
         detail += f"; mu at least {bound.mu:.3f} of {mu:.3f}"

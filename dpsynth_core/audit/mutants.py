@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from dpsynth_core.audit.attack import end_to_end_checks
-from dpsynth_core.audit.broken import counts, releases, selections, sources, trees
+from dpsynth_core.audit.broken import counts, gradients, releases, selections, sources, trees
+from dpsynth_core.audit.canary import CanaryGradients
 from dpsynth_core.audit.chain import REFERENCE, Walk, chain_checks
 from dpsynth_core.audit.checks import Check, Layer, Size
 from dpsynth_core.audit.claims import Synthesize, claim_checks
@@ -122,6 +123,12 @@ MUTANTS: tuple[Mutant, ...] = (
     _mechanism(selections.FactorTwoForgotten),
     _mechanism(selections.MwemReselects),
     _mechanism(selections.PmseBoundHalved),
+    _mechanism(gradients.PerBatchClipping),
+    _mechanism(gradients.CriticStepsUncounted),
+    _mechanism(gradients.OneClipForTwo),
+    _mechanism(gradients.BatchForgotten),
+    _mechanism(gradients.HalfTheGradientNoise),
+    _source(gradients.HalfNoiseOnGradients, CanaryGradients),
     _source(sources.HalfNoise),
     _secure_source(sources.HalfSecureNoise),
     _source(sources.OneSided),

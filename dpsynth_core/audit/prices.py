@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from dpsynth_core.calls import Call, Charge
 from dpsynth_core.gaussian import GaussianDraw, composed_delta
+from dpsynth_core.subsampling import SampledDraw, sampled_delta
 
-SHARED = ("decisions", "gaussian")
+SHARED = ("decisions", "gaussian", "sampled_gaussian")
 """Draws of which several may be made under one charge."""
 
 
@@ -31,6 +33,16 @@ def underpriced_together(calls: Sequence[Call]) -> Iterator[str]:
             scale, shift, values = call.parameters
             draw = GaussianDraw(scale=scale, shift=int(shift), values=int(values))
             by_charge.setdefault(call.charge, []).append(draw)
+    sampled: Counter[tuple[Charge, tuple[int | float, ...]]] = Counter(
+        (call.charge, call.parameters)
+        for call in calls
+        if call.primitive == "sampled_gaussian" and call.charge is not None
+    )
+    for (charge, (scale, squared, chosen, parts)), times in sampled.items():
+        sample = SampledDraw(scale=scale, squared=int(squared), chosen=int(chosen), parts=int(parts))
+        needed = sampled_delta(sample, times, charge.budget.epsilon)
+        if needed > charge.budget.delta:
+            yield f"{times} draws need delta {needed:.2g}, paid was {float(charge.budget.delta):.2g}"
     for charge, draws in by_charge.items():
         needed = composed_delta(sorted(draws, key=lambda draw: draw.scale), charge.budget.epsilon)
         if needed > charge.budget.delta:

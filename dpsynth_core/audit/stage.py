@@ -7,6 +7,7 @@ the tables apart by more than the draw's own charge.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,11 +25,15 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.noise import Noise, SeededNoise
 from dpsynth_core.recording import Recorder, Replay, ReplayMismatchError
+from dpsynth_core.samplers import NORMAL
 
 EPSILONS = (1, 4)
 MOST_EMPTY = 4_096
 """Empty cells of a draw that are listed to attack it."""
-ATTACKABLE = ("laplace", "gaussian", "sparse_laplace", "decisions", "smoothed", "exponential", "permute_and_flip")
+ATTACKABLE = (
+    "laplace", "gaussian", "sampled_gaussian", "sparse_laplace", "decisions", "smoothed", "exponential",
+    "permute_and_flip",
+)  # fmt: skip
 """Samplers whose outcome has a direction that speaks for one table."""
 SINGLE = ("exponential", "permute_and_flip")
 """Samplers that are called once for every draw."""
@@ -52,10 +57,23 @@ class Stage:
     @property
     def mu(self) -> float | None:
         """Of a Gaussian draw: the distance that a row may move its input, in units of the noise."""
+        if self.first.primitive == "sampled_gaussian":
+            scale, squared, *_ = self.first.parameters
+            return float(squared**0.5 / scale)
         if self.first.primitive != "gaussian":
             return None
         scale, shift, values = self.first.parameters
         return float(shift * values**0.5 / scale)
+
+    @property
+    def claim(self) -> float:
+        """The epsilon that the draw must keep; none of its own where it stands for a choice that nobody learns.
+
+        There the attacked draw is the one that did look at the row. Its charge is for not knowing that; what remains to
+        be refuted is mu.
+        """
+        chosen, parts = self.first.parameters[2:] if self.first.primitive == "sampled_gaussian" else (1, 1)
+        return math.inf if chosen < parts else float(self.charge.budget.epsilon)
 
     @property
     def single(self) -> bool:
@@ -155,7 +173,7 @@ def projected(stage: Stage, call: Call, source: Noise, draws: int) -> FloatArray
     moved = stage.first.private.astype(np.float64) - stage.second.private.astype(np.float64)
     if call.primitive in SINGLE:
         return np.array([moved[source._perform(call)] for _ in range(draws)])
-    if call.primitive in ("laplace", "gaussian"):  # independent from cell to cell: copies side by side are many draws
+    if call.primitive in ("laplace", *NORMAL):  # independent from cell to cell: copies side by side are many draws
         noisy = source._perform(replace(call, private=np.tile(call.private.ravel(), (draws, 1))))
         return np.asarray(noisy @ moved.ravel())
     raise NotImplementedError(call.primitive)
@@ -240,5 +258,5 @@ def stage_checks(subject: Subject, size: Size, root: int, pairs: tuple[Pair, ...
                     bound = attack_stage(stage, source, draws, alpha=size.level)
                     yield bound_check(
                         "stage attack", subject.name, f"{stage.charge.label}; {case}", bound,
-                        claim=float(stage.charge.budget.epsilon), level=size.level, mu=stage.mu,
+                        claim=stage.claim, level=size.level, mu=stage.mu,
                     )  # fmt: skip

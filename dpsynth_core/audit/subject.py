@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from dpsynth_core.audit.canary import CanaryGradients
 from dpsynth_core.audit.probes import PROBES
 from dpsynth_core.budget import Amount, Budget
 from dpsynth_core.errors import DPSynthError
@@ -66,7 +67,8 @@ def subject_of(
 
 def registered() -> dict[str, Subject]:
     """Every mechanism of the registry that claims anything, and the probes that exercise samplers by themselves."""
-    kinds = [kind for kind in (*MECHANISMS.values(), *PROBES) if kind.status != "none"]
+    every: list[type[Mechanism]] = [*MECHANISMS.values(), *PROBES, CanaryGradients]
+    kinds = [kind for kind in every if kind.status != "none"]
     subjects = {kind.key: subject_of(kind) for kind in kinds}
     for kind in kinds:
         if kind.takes_delta:

@@ -40,6 +40,7 @@ LINES = (
     ("#A05A00", "longdashdot", "star"),
     ("#6A51A3", "solid", "pentagon"),
     ("#4D9221", "dash", "cross"),
+    ("#7A0019", "dashdot", "hexagon"),
 )
 MULTIPLE_CELLS = 24
 MULTIPLES_PER_ROW = 4

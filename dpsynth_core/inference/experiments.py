@@ -107,7 +107,7 @@ def error_rates(
         reps: Repetitions of each kind.
         test: ``ordinary`` or ``calibrated`` on the release, or ``dp`` on the original.
         alpha: Significance level.
-        delta: For the private test (one in a million by default) or for a mechanism that needs one.
+        delta: For the private test (one in a million by default) or for a mechanism that needs one (likewise).
         shape: Shares of equal cells over the range; None: the paper's Gaussians.
         lower: Left end of the declared range.
         upper: Right end of the declared range.
@@ -131,9 +131,11 @@ def error_rates(
     check_choice("test", test, TESTS)
     n1 = min(max(round(n * ratio), 1), n - 1)
     both = populations(n1=n1, n2=n - n1, effect=effect, shape=shape, lower=lower, upper=upper)
+    if delta is None:
+        needed = test == "dp" or (mechanism is not None and mechanism.needs_delta)
+        delta = DELTA if needed else 0
     trial = Trial(
-        mechanism=mechanism, budget=Budget.of(epsilon, (DELTA if test == "dp" else 0) if delta is None else delta),
-        bins=bins, test=test, simulations=simulations,
+        mechanism=mechanism, budget=Budget.of(epsilon, delta), bins=bins, test=test, simulations=simulations,
     )  # fmt: skip
     null, signal = trial.pvalues(both, reps, np.random.SeedSequence(seed), progress, workers)
     return ErrorRates(

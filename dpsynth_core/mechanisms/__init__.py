@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpsynth_core.mechanisms.base import Mechanism
+from dpsynth_core.mechanisms.dp_gan import DPGAN
 from dpsynth_core.mechanisms.kd_grid import KDGrid
 from dpsynth_core.mechanisms.kd_tree import KDTree
 from dpsynth_core.mechanisms.mwem import MWEM
@@ -21,6 +22,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
         PerturbedHistogram,
         SmoothedHistogram,
         MWEM,
+        DPGAN,
         PMSE,
         NoisyBayes,
         Bayes,

@@ -10,6 +10,7 @@ import numpy as np
 from dpsynth_core.budget import Amount, Budget
 from dpsynth_core.calls import Call, Charge, IntArray, Primitive, SparseNoisy
 from dpsynth_core.noise import SecureNoise, SeededNoise
+from dpsynth_core.samplers import NORMAL
 
 
 class Unguarded(SeededNoise):
@@ -24,7 +25,7 @@ class Unguarded(SeededNoise):
 
 
 def _halved(call: Call) -> Call:
-    if call.primitive not in ("laplace", "sparse_laplace", "gaussian"):
+    if call.primitive not in ("laplace", "sparse_laplace", *NORMAL):
         return call
     return replace(call, parameters=(call.parameters[0] / 2, *call.parameters[1:]))
 

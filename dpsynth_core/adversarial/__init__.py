@@ -1,0 +1,1 @@
+"""A generator that learns from critics through gradients made private on their way back."""

@@ -1,0 +1,42 @@
+"""Sizes of the networks, and what training in JAX and drawing in NumPy must agree on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SLOPE = 0.2
+"""Of the activation below zero."""
+LOGIT_BOUND = 10.0
+"""Logits of labels stay below this."""
+TEMPERATURE = 0.66
+"""Of the soft choice between labels that critics get to see."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """Public sizes of everything that is trained."""
+
+    width: int
+    """Coordinates of a row, rounded up."""
+    hidden: int
+    """Nodes of each of two hidden layers, in both networks."""
+    batch: int
+    """Generated rows whose gradients are released in one step."""
+    critic_steps: int
+    """Steps that a critic learns for."""
+    part: int
+    """Most rows of a part: those of smaller ones are filled up, so that tables of all sizes share compiled code."""
+    critic_batch: int = 16
+    """Rows that a critic looks at in each of its steps."""
+    latent: int = 16
+    """Random numbers that a generated row is made from."""
+
+    @property
+    def generator(self) -> tuple[int, ...]:
+        """Sizes of the generator's layers."""
+        return self.latent, self.hidden, self.hidden, self.width
+
+    @property
+    def critic(self) -> tuple[int, ...]:
+        """Sizes of a critic's layers."""
+        return self.width, self.hidden, self.hidden, 1
