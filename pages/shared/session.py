@@ -20,6 +20,7 @@ from dpsynth_core.jobs import Job
 from dpsynth_core.orders import Order, Outcome
 from dpsynth_core.private import PrivateTable
 from dpsynth_core.schema import Schema
+from dpsynth_core.sweep import Sweep, SweepOrder
 from pages.shared.choices import Choices
 from pages.shared.memory import MEMORY, browser_of
 
@@ -56,6 +57,20 @@ class Preview:
     """The rows it was given."""
     job: Job
     """The run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lesson:
+    """Where a visitor is in the lessons: all that a link needs to bring another one to the same place."""
+
+    number: int = 1
+    """Which lesson."""
+    epsilon: str = "1"
+    """At which its picture is drawn."""
+    seed: int = 1
+    """Of the simulated noise in its picture."""
+    answer: int | None = None
+    """The answer given, by its place; None before the question is answered."""
 
 
 @dataclass(kw_only=True)
@@ -114,6 +129,18 @@ class Session:
     """What it asks."""
     replay: Replay | None = None
     """The last false discovery drawn from nothing."""
+    sweep_order: SweepOrder = field(default_factory=SweepOrder)
+    """Mechanisms, grid and repetitions chosen for a sweep over epsilon. Teaching only."""
+    sweep_job: Job | None = None
+    """The sweep at work, or the last one."""
+    sweep_data: DataSet | None = None
+    """The table that sweep was given."""
+    sweep: Sweep | None = None
+    """What the last sweep that finished has found."""
+    noise_seed: int = 1
+    """Of the noise to be looked at; another one draws it again."""
+    lesson: Lesson = field(default_factory=Lesson)
+    """Where the visitor is in the lessons."""
     token: str = ""
     """Under which a reload finds this session again."""
     _private: PrivateTable | None = None
@@ -145,6 +172,7 @@ class Session:
         self.compared, self.examined, self.found = [], (), {}
         self.examination = self.subject = None
         self.answers, self.enquiry, self.question, self.replay = {}, None, None, None
+        self.sweep = None
 
     @property
     def missing(self) -> list[str]:
