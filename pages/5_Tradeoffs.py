@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from pages.shared.frame import next_step, page
-from pages.shared.lessons_view import follow_link, show_lessons
-from pages.shared.tradeoffs_view import offer_example, show_closed, show_noise, show_sweep
+from pages.shared.groups_view import show_groups
+from pages.shared.lessons_view import show_lessons
+from pages.shared.needs_view import show_needs
+from pages.shared.neighbours_view import show_neighbours
+from pages.shared.noise_view import show_noise
+from pages.shared.sections_view import ask_section, follow_link
+from pages.shared.sweep_view import show_sweep
+
+SHOWN = {
+    "lessons": show_lessons,
+    "sweep": show_sweep,
+    "needs": show_needs,
+    "person": show_neighbours,
+    "noise": show_noise,
+    "groups": show_groups,
+}
 
 session = page("Trade-offs", "pages/5_Tradeoffs.py")
 follow_link(session)
-
-st.header("Five short lessons", anchor=False)
-show_lessons(session)
-
-st.header("Sweep epsilon", anchor=False)
-if session.mode == "release":
-    show_closed()
-elif session.data is None or session.schema is None:
-    offer_example(session)
-else:
-    show_sweep(session, session.schema, len(session.data.table))
-    st.header("Noise you can see", anchor=False)
-    show_noise(session, session.schema)
+SHOWN[ask_section(session)](session)
 
 next_step("pages/6_Release.py", "Next: review and decide", [])

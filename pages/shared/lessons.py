@@ -9,17 +9,19 @@ from functools import lru_cache
 from dpsynth_core.charts import Chart, replay_chart
 from dpsynth_core.charts.tradeoffs import attacker_chart, noisy_counts_chart, partition_chart, true_positive_rate
 from dpsynth_core.inference import error_rates
-from dpsynth_core.inference.replay import replay_false_discovery
+from dpsynth_core.inference.replay import Replay, replay_false_discovery
 from dpsynth_core.intake.examples import EXAMPLES
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
-from dpsynth_core.teaching import grown_tree, noisy_histogram
+from dpsynth_core.partition.model import PartitionModel
+from dpsynth_core.teaching import NoisyHistogram, grown_tree, noisy_histogram
 from pages.shared.choices import EPSILONS
 from pages.shared.session import Lesson
 
-GROUPS, CLUSTERS = EXAMPLES["two_groups_signal"], EXAMPLES["mixture"]
+CROWD, CLUSTERS = EXAMPLES["bivariate_normal"], EXAMPLES["mixture"]
 FALSE_ALARMS = 0.05
-MANY_ROWS = 5_000
+FEW_ROWS, MANY_ROWS, CLUSTER_ROWS = 500, 5_000, 2_000
 ANALYSTS, ANALYST_ROWS = 200, 500
+SIMULATIONS = 99
 MOST_SEED = 10**6
 
 
@@ -45,6 +47,31 @@ class Unit:
     """Whether the picture has noise that can be drawn again."""
 
 
+# Simulated people only, and seeded: what was drawn once may be shown to every visitor.
+
+
+@lru_cache(maxsize=64)
+def _counts(rows: int, epsilon: str, seed: int) -> NoisyHistogram:
+    return noisy_histogram(CROWD.load(rows), CROWD.schema, CROWD.schema.names[0], epsilon=epsilon, seed=seed)
+
+
+@lru_cache(maxsize=64)
+def _boxes(epsilon: str, seed: int) -> PartitionModel:
+    names = CLUSTERS.schema.names
+    return grown_tree(CLUSTERS.load(CLUSTER_ROWS), CLUSTERS.schema, names, epsilon=epsilon, seed=seed)
+
+
+@lru_cache(maxsize=64)
+def _replayed(epsilon: str, seed: int) -> Replay:
+    return replay_false_discovery(epsilon=epsilon, seed=seed, simulations=SIMULATIONS)
+
+
+@lru_cache(maxsize=64)
+def _false_share(epsilon: str) -> float:
+    rates = error_rates(PerturbedHistogram(placement="centre"), epsilon=epsilon, n=ANALYST_ROWS, reps=ANALYSTS)
+    return rates.type_one.estimate
+
+
 def _certain(lesson: Lesson) -> str:
     epsilon = float(lesson.epsilon)
     caught = true_positive_rate(FALSE_ALARMS, epsilon)
@@ -54,52 +81,44 @@ def _certain(lesson: Lesson) -> str:
     )
 
 
-def _rows_off(lesson: Lesson, rows: int | None) -> str:
-    drawn = noisy_histogram(GROUPS.load(rows), GROUPS.schema, "value", epsilon=lesson.epsilon, seed=lesson.seed)
+def _rows_off(lesson: Lesson, rows: int) -> str:
+    drawn = _counts(rows, lesson.epsilon, lesson.seed)
     off, fullest, n = float(abs(drawn.noisy - drawn.true).mean()), int(drawn.true.max()), int(drawn.true.sum())
     return (
-        f"With {n:,} rows and ε = {lesson.epsilon}, counts came out wrong by **{off:.1f} rows** on average, in full "
-        f"and in empty cells alike. The fullest cell holds {fullest:,}, so there that is {off / max(fullest, 1):.1%}; "
-        f"in a cell with five rows it would be {off / 5:.0%}."
+        f"With {n:,} people and ε = {lesson.epsilon}, counts came out wrong by **{off:.1f} people** on average, in "
+        f"tall and in short bars alike. The tallest bar stands for {fullest:,}, so there that is "
+        f"**{off / max(fullest, 1):.1%}**; for a bar of five people it would be **{off / 5:.0%}**."
     )
 
 
-def _histogram(lesson: Lesson, rows: int | None) -> Chart:
-    drawn = noisy_histogram(GROUPS.load(rows), GROUPS.schema, "value", epsilon=lesson.epsilon, seed=lesson.seed)
+def _histogram(lesson: Lesson, rows: int) -> Chart:
+    drawn = _counts(rows, lesson.epsilon, lesson.seed)
     return noisy_counts_chart(drawn.true, drawn.noisy, drawn.column, float(lesson.epsilon))
 
 
-def _boxes(lesson: Lesson) -> str:
-    tree = grown_tree(CLUSTERS.load(), CLUSTERS.schema, CLUSTERS.schema.names, epsilon=lesson.epsilon, seed=lesson.seed)
+def _cuts(lesson: Lesson) -> str:
+    boxes = len(_boxes(lesson.epsilon, lesson.seed).weights)
     return (
-        f"At ε = {lesson.epsilon} the tree kept **{len(tree.weights):,} boxes**. It cuts a box in two only where "
-        "enough rows show through the noise, so with less epsilon fewer cuts can be trusted, and details melt together."
+        f"At ε = {lesson.epsilon} the tree kept **{boxes:,} boxes**. It cuts a box in two only where enough people "
+        "show through the noise, so with less epsilon fewer cuts can be trusted, and details melt together."
     )
 
 
 def _tree(lesson: Lesson) -> Chart:
-    tree = grown_tree(CLUSTERS.load(), CLUSTERS.schema, CLUSTERS.schema.names, epsilon=lesson.epsilon, seed=lesson.seed)
-    return partition_chart(tree, float(lesson.epsilon))
-
-
-@lru_cache(maxsize=64)
-def _false_share(epsilon: str) -> float:
-    """Simulated data only, so it may be shared between visitors."""
-    rates = error_rates(PerturbedHistogram(placement="centre"), epsilon=epsilon, n=ANALYST_ROWS, reps=ANALYSTS)
-    return rates.type_one.estimate
+    return partition_chart(_boxes(lesson.epsilon, lesson.seed), float(lesson.epsilon))
 
 
 def _from_nothing(lesson: Lesson) -> str:
     share = _false_share(lesson.epsilon)
     return (
-        f"At ε = {lesson.epsilon} and {ANALYST_ROWS} rows, about **{100 * share:.0f} of 100** analysts report a "
+        f"At ε = {lesson.epsilon} and {ANALYST_ROWS} people, about **{100 * share:.0f} of 100** analysts report a "
         "difference that does not exist; 5 would be acceptable. The test does not know about the privacy noise and "
         "takes it for a finding. The calibrated test on the Diagnostics page does know."
     )
 
 
 def _replay(lesson: Lesson) -> Chart:
-    return replay_chart(replay_false_discovery(epsilon=lesson.epsilon, seed=lesson.seed, simulations=99))
+    return replay_chart(_replayed(lesson.epsilon, lesson.seed))
 
 
 UNITS: tuple[Unit, ...] = (
@@ -117,7 +136,8 @@ UNITS: tuple[Unit, ...] = (
         "ones.",
         question="Which bars suffer most?",
         options=("The tall ones", "All by the same percentage", "The short ones"),
-        right=2, told=lambda lesson: _rows_off(lesson, None), picture=lambda lesson: _histogram(lesson, None),
+        right=2, told=lambda lesson: _rows_off(lesson, FEW_ROWS),
+        picture=lambda lesson: _histogram(lesson, FEW_ROWS),
     ),
     Unit(
         title="Privacy is cheaper in a crowd",
@@ -132,7 +152,7 @@ UNITS: tuple[Unit, ...] = (
         "is made on a noisy count.",
         question="What happens to its boxes as epsilon falls?",
         options=("More and smaller boxes", "Fewer and larger boxes", "The boxes stay, their counts change"),
-        right=1, told=_boxes, picture=_tree,
+        right=1, told=_cuts, picture=_tree,
     ),
     Unit(
         title="A false discovery from nothing",
@@ -156,7 +176,12 @@ def begin(number: int) -> Lesson:
 def to_address(lesson: Lesson) -> dict[str, str]:
     """The parameters of a link that leads back here."""
     answer = {} if lesson.answer is None else {"answer": str(lesson.answer + 1)}
-    return {"lesson": str(lesson.number), "epsilon": lesson.epsilon, "draw": str(lesson.seed), **answer}
+    return {
+        "lesson": str(lesson.number),
+        "epsilon": lesson.epsilon,
+        "draw": str(lesson.seed),
+        **answer,
+    }
 
 
 def from_address(parameters: Mapping[str, str]) -> Lesson | None:

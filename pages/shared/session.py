@@ -6,7 +6,7 @@ It lives in Streamlit's session state: in the server's memory, for one browser s
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 import streamlit as st
@@ -20,7 +20,6 @@ from dpsynth_core.jobs import Job
 from dpsynth_core.orders import Order, Outcome
 from dpsynth_core.private import PrivateTable
 from dpsynth_core.schema import Schema
-from dpsynth_core.sweep import Sweep, SweepOrder
 from pages.shared.choices import Choices
 from pages.shared.memory import MEMORY, browser_of
 
@@ -57,6 +56,20 @@ class Preview:
     """The rows it was given."""
     job: Job
     """The run."""
+
+
+@dataclass(kw_only=True, eq=False)
+class Trial:
+    """Work on a public or simulated table: a sweep over epsilon, or runs with and without a person."""
+
+    mark: object
+    """Which table."""
+    order: Any
+    """What was asked for, as plain values."""
+    job: Job | None
+    """The work; None where its result was known already."""
+    result: Any = None
+    """What was found; None until then."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,14 +142,12 @@ class Session:
     """What it asks."""
     replay: Replay | None = None
     """The last false discovery drawn from nothing."""
-    sweep_order: SweepOrder = field(default_factory=SweepOrder)
-    """Mechanisms, grid and repetitions chosen for a sweep over epsilon. Teaching only."""
-    sweep_job: Job | None = None
-    """The sweep at work, or the last one."""
-    sweep_data: DataSet | None = None
-    """The table that sweep was given."""
-    sweep: Sweep | None = None
-    """What the last sweep that finished has found."""
+    section: str = "lessons"
+    """What the Trade-offs page shows."""
+    specimen: str = ""
+    """The public table that it is shown on; empty before one is chosen."""
+    trials: dict[str, Trial] = field(default_factory=dict)
+    """Work on that table, by kind."""
     noise_seed: int = 1
     """Of the noise to be looked at; another one draws it again."""
     lesson: Lesson = field(default_factory=Lesson)
@@ -172,7 +183,7 @@ class Session:
         self.compared, self.examined, self.found = [], (), {}
         self.examination = self.subject = None
         self.answers, self.enquiry, self.question, self.replay = {}, None, None, None
-        self.sweep = None
+        self.specimen, self.trials = "", {}
 
     @property
     def missing(self) -> list[str]:

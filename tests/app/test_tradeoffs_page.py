@@ -3,34 +3,69 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from dpsynth_core.audit.demonstration import Demonstration, DemonstrationOrder, demonstrate
 from dpsynth_core.charts.tradeoffs import true_positive_rate
-from dpsynth_core.errors import DPSynthError
 from dpsynth_core.intake.examples import EXAMPLES
-from dpsynth_core.sweep import ASPECTS, Sweep, SweepOrder, sweep
-from pages.shared.actions import load_example, load_upload
+from dpsynth_core.mechanisms import MECHANISMS
+from dpsynth_core.sweep import ASPECTS, Sizes, SizesOrder, Sweep, SweepOrder, run_sweep, sweep, sweep_sizes
+from pages.shared.actions import choose_mode, declare_all_public, load_example, load_upload
 from pages.shared.lessons import FIRST_EPSILON, UNITS, begin, from_address, to_address
-from pages.shared.session import Lesson, Session
-from pages.shared.sweeps import collect_sweep, expected_seconds, offered, start_sweep
+from pages.shared.needs_view import FIRST
+from pages.shared.sections_view import FREE, SECTIONS
+from pages.shared.session import Lesson, Session, Trial
+from pages.shared.specimens import MINE, SIMULATED, chosen, offered, specimen
+from pages.shared.trials import begin_trial, current_trial, sweep_seconds, sweepable
 from tests.app.test_data_page import HOSTILE, ROOT, assert_only_in_plain_text, csv_of, session_of, settled, texts
 from tests.app.test_mechanism_page import page
 from tests.test_jobs import finish
 
+EXAMPLE = EXAMPLES["two_groups_signal"]
 ORDER = SweepOrder(mechanisms=("perturbed_histogram", "kd_grid"), epsilons=(0.1, 10.0), repetitions=1)
+TWINS = {"sweep": 3, "needs": 1, "person": 2, "noise": 1, "groups": 1}
+"""Pictures in each section, for a table with one column of numbers."""
 
 
 @lru_cache
 def swept() -> Sweep:
-    example = EXAMPLES["two_groups_signal"]
-    return sweep(example.load(), example.schema, ORDER)
+    return sweep(EXAMPLE.load(), EXAMPLE.schema, ORDER)
 
 
-def ready(mode: str = "teaching") -> Session:
-    session = Session(mode=mode)  # type: ignore[arg-type]
+@lru_cache
+def sized() -> Sizes:
+    order = SizesOrder.around(len(EXAMPLE.load()), FIRST)
+    quick = SweepOrder(mechanisms=FIRST, epsilons=(0.1, 10.0), repetitions=1)
+    found = sweep_sizes(EXAMPLE.load(), EXAMPLE.schema, SizesOrder(sweep=quick, rows=(100, 500)))
+    return Sizes(order=order, sweeps=found.sweeps)
+
+
+@lru_cache
+def demonstrated() -> Demonstration:
+    kind = MECHANISMS["perturbed_histogram"]
+    return demonstrate(EXAMPLE.load(), EXAMPLE.schema, kind.suggest(EXAMPLE.schema, 500, 1), epsilon=1, row=3, runs=50)
+
+
+def ready(section: str = "lessons") -> Session:
+    """A visitor with an example on the Data page, for which everything has been worked out."""
+    session = Session(section=section)
     load_example(session, "two_groups_signal")
+    mark = specimen(session).mark
+    orders: dict[str, tuple[Any, Any]] = {
+        "sweep": (ORDER, swept()),
+        "needs": (sized().order, sized()),
+        "person": (DemonstrationOrder(), demonstrated()),
+    }
+    session.trials = {kind: Trial(mark=mark, order=order, job=None, result=r) for kind, (order, r) in orders.items()}
+    return session
+
+
+def private_upload(*names: str) -> Session:
+    session = Session(mode="release")
+    load_upload(session, "private.csv", csv_of(*(names or ("age", "weight"))))
     return session
 
 
@@ -46,119 +81,171 @@ def linked(**parameters: str) -> AppTest:
     return settled(app.run())
 
 
+def address_of(app: AppTest) -> dict[str, str]:
+    """The parameters of the page's address; those that a test sets itself come back as lists."""
+    return {name: value if isinstance(value, str) else value[0] for name, value in app.query_params.items()}
+
+
 def pictures(app: AppTest) -> int:
     return sum(element.type == "plotly_chart" for element in app.main)
 
 
-def test_without_a_table_there_are_lessons_and_one_click_to_a_table() -> None:
-    app = tradeoffs(Session())
-    assert app.selectbox[0].label == "Lesson"
-    settled(app.button(key="tradeoff_example").click().run())
-    assert session_of(app).data is not None
-    assert "Noise you can see" in [element.value for element in app.header]
+def test_every_section_says_that_nothing_private_is_used_and_nothing_spent() -> None:
+    app = tradeoffs(ready())
+    for section in SECTIONS:
+        settled(app.button_group(key="tradeoff_section").set_value(section).run())
+        assert FREE in [caption.value for caption in app.caption]
+        assert session_of(app).section == section
+        assert address_of(app).get("section") == (section if section != "lessons" else None)
 
 
-def test_in_release_mode_private_data_is_kept_out_and_the_page_says_why() -> None:
-    session = ready("release")
-    app = tradeoffs(session)
-    assert "Closed for private data" in app.warning[0].value
-    assert "sweep" not in [button.key for button in app.button]
-    assert "Noise you can see" not in [element.value for element in app.header]
-    with pytest.raises(DPSynthError, match="public or simulated"):
-        start_sweep(session, ORDER)
-    assert session.sweep_job is None
+def test_a_private_upload_is_never_among_the_tables() -> None:
+    session = private_upload()
+    assert session.data is not None
+    assert MINE not in offered(session)
+    assert SIMULATED not in offered(session), "its bounds were read from the rows"
+    declare_all_public(session, public=True)
+    session.specimen = SIMULATED
+    simulated = specimen(session)
+    assert chosen(session) == SIMULATED
+    assert len(simulated.table) == len(session.data.table)
+    assert not simulated.table.equals(session.data.table)
+    session.specimen = MINE  # as an old session, or a forged one, might say
+    assert chosen(session) in EXAMPLES
 
 
-def test_a_sweep_of_public_data_is_not_shown_once_the_mode_is_release() -> None:
-    session = ready()
-    start_sweep(session, ORDER)
-    assert session.sweep_job is not None
-    session.mode = "release"
-    collect_sweep(session)
-    assert session.sweep_job is None
-    assert session.sweep is None
+def test_a_table_that_becomes_private_takes_its_trials_with_it() -> None:
+    session = ready("sweep")
+    assert chosen(session) == MINE
+    choose_mode(session, "release")
+    assert MINE not in offered(session)
+    assert current_trial(session, "sweep", specimen(session)) is None
+    assert "sweep" not in session.trials
+
+
+def test_without_a_table_there_is_an_example_and_a_choice() -> None:
+    assert chosen(Session()) == "bivariate_normal"
+    assert set(offered(Session())) == set(EXAMPLES)
 
 
 def test_a_sweep_runs_in_a_worker_and_is_kept_over_pages() -> None:
-    session = ready()
-    start_sweep(session, ORDER)
-    assert session.sweep_job is not None
-    finish(session.sweep_job)
+    session = ready("sweep")
+    trial = begin_trial(session, "sweep", specimen(session), ORDER, run_sweep)
+    assert trial.job is not None
+    finish(trial.job)
     app = tradeoffs(session)
-    found = session_of(app).sweep
-    assert found is not None
+    found = session_of(app).trials["sweep"].result
     assert found.spots[0].bands == swept().spots[0].bands, "the same seed gives the same numbers in any process"
     app.switch_page("pages/1_Data.py").run()
     settled(app.switch_page("pages/5_Tradeoffs.py").run())
-    assert session_of(app).sweep is found
+    assert session_of(app).trials["sweep"].result is found
     assert app.multiselect(key="sweep_mechanisms").value == list(ORDER.mechanisms)
-    load_example(session_of(app), "breast_cancer")
-    settled(app.run())
-    assert session_of(app).sweep is None
 
 
-def test_how_much_epsilon_is_needed_is_answered_for_every_aspect() -> None:
-    session = ready()
-    session.sweep, session.sweep_order = swept(), ORDER
-    app = tradeoffs(session)
-    for aspect in swept().aspects:
-        settled(app.selectbox(key="sweep_aspect").set_value(aspect).run())
-        assert ASPECTS[aspect].question in " ".join(element.value for element in app.markdown)
-        assert "• Perturbed histogram: " in texts(app)
-    settled(app.selectbox(key="sweep_aspect").set_value("column").run())
-    settled(app.number_input(key="sweep_target_column").set_value(0.0).run())
-    assert "no ε up to 10 is enough" in texts(app)
-    settled(app.number_input(key="sweep_target_column").set_value(100.0).run())
-    assert "ε 0.1 is enough" in texts(app)
+def test_what_was_found_on_an_example_is_known_to_the_next_visitor() -> None:
+    first, second = Session(specimen="wine"), Session(specimen="wine")
+    order = SweepOrder(mechanisms=("kd_grid",), epsilons=(1.0,), repetitions=1, discoveries=False)
+    trial = begin_trial(first, "sweep", specimen(first), order, run_sweep)
+    assert trial.job is not None
+    finish(trial.job)
+    found = current_trial(first, "sweep", specimen(first))
+    assert found is not None
+    assert isinstance(found.result, Sweep)
+    assert begin_trial(second, "sweep", specimen(second), order, run_sweep).result is found.result
 
 
-def test_every_picture_has_a_table() -> None:
-    session = ready()
-    session.sweep, session.sweep_order = swept(), ORDER
-    session.lesson = Lesson(number=2, answer=0)
-    app = tradeoffs(session)
-    shown = pictures(app)
-    assert shown >= 5
-    tables = len(app.dataframe)
-    for key in ("table_lesson", "table_sweep", "table_noise"):
-        app.toggle(key=key).set_value(True)
-    settled(app.run())
-    assert pictures(app) == 0
-    assert len(app.dataframe) == tables + shown
-
-
-def test_nothing_chosen_is_a_problem_in_words() -> None:
-    app = tradeoffs(ready())
+def test_another_order_is_run_only_when_asked_for() -> None:
+    app = tradeoffs(ready("sweep"))
+    assert "start_sweep" not in [button.key for button in app.button]
+    settled(app.multiselect(key="sweep_mechanisms").set_value(["kd_grid"]).run())
+    assert app.button(key="start_sweep").label.startswith("Run: 2 synthetic tables (about")
+    assert session_of(app).trials["sweep"].result is swept(), "the last one stays on the page"
     settled(app.multiselect(key="sweep_mechanisms").set_value([]).run())
     assert any("cannot be swept" in element.value for element in app.error)
-    assert "sweep" not in [button.key for button in app.button]
+
+
+def test_how_much_epsilon_and_how_many_rows_are_answered_for_every_aspect() -> None:
+    app = tradeoffs(ready("needs"))
+    for aspect in sized().aspects:
+        settled(app.selectbox(key="needs_aspect").set_value(aspect).run())
+        assert ASPECTS[aspect].question in [caption.value for caption in app.caption]
+        assert "• Perturbed histogram: " in texts(app)
+    settled(app.selectbox(key="needs_aspect").set_value("column").run())
+    settled(app.number_input(key="needs_target_column").set_value(0.0).run())
+    assert "500 rows are too few at any ε up to 10" in texts(app)
+    settled(app.number_input(key="needs_target_column").set_value(100.0).run())
+    assert "500 rows need ε 0.1" in texts(app)
+
+
+@pytest.mark.parametrize("section", TWINS)
+def test_every_picture_has_a_table(section: str) -> None:
+    app = tradeoffs(ready(section))
+    assert pictures(app) == TWINS[section]
+    tables = len(app.dataframe)
+    for toggle in app.toggle:
+        toggle.set_value(True)
+    settled(app.run())
+    assert pictures(app) == 0
+    assert len(app.dataframe) == tables + TWINS[section]
+
+
+def test_the_table_behind_a_mark_can_be_chosen_without_a_mouse() -> None:
+    app = tradeoffs(ready("sweep"))
+    settled(app.selectbox(key="sweep_shown").set_value("kd_grid").run())
+    settled(app.select_slider(key="sweep_at").set_value(0.1).run())
+    spot = swept().at("kd_grid", 0.1)
+    assert spot is not None
+    assert spot.table is not None
+    shown = next(frame.value for frame in app.dataframe if list(frame.value.columns) == list(spot.table.columns))
+    assert shown.equals(spot.table.head(len(shown)))
+
+
+def test_playing_moves_from_the_smallest_epsilon_to_the_largest_and_stops() -> None:
+    app = tradeoffs(ready("sweep"))
+    settled(app.button(key="sweep_play").click().run())
+    assert app.select_slider(key="sweep_at").value == 0.1
+    assert app.button(key="sweep_play").label == "Stop"
+    settled(app.run())
+    assert app.select_slider(key="sweep_at").value == 10.0
+    settled(app.run())
+    assert app.button(key="sweep_play").label == "Play"
 
 
 def test_what_a_sweep_will_take_is_announced() -> None:
-    schema = EXAMPLES["two_groups_signal"].schema
-    short = expected_seconds(ORDER, schema, 500)
-    longer = expected_seconds(SweepOrder(mechanisms=ORDER.mechanisms, repetitions=10), schema, 500)
+    short = sweep_seconds(ORDER, EXAMPLE.schema, 500)
+    longer = sweep_seconds(SweepOrder(mechanisms=ORDER.mechanisms, repetitions=10), EXAMPLE.schema, 500)
     assert 1 <= short < longer
-    assert "bayes" not in offered()
+    assert "bayes" not in sweepable()
+
+
+def test_one_person_is_shown_with_what_epsilon_allows() -> None:
+    app = tradeoffs(ready("person"))
+    assert any("**2.72 times** as likely" in element.value for element in app.markdown)
+    assert demonstrated().sentence in texts(app)
 
 
 def test_noise_can_be_drawn_again() -> None:
-    app = tradeoffs(ready())
-    before = app.session_state["dpsynth"].noise_seed
+    app = tradeoffs(ready("noise"))
+    before = session_of(app).noise_seed
     settled(app.button(key="noise_draw").click().run())
     assert session_of(app).noise_seed == before + 1
 
 
-def test_names_from_a_file_are_never_read_as_markup() -> None:
-    session = Session()
+@pytest.mark.parametrize("section", ["sweep", "noise", "groups", "person"])
+def test_names_from_a_file_are_never_read_as_markup(section: str) -> None:
+    session = Session(section=section)
     load_upload(session, "x.csv", csv_of(*HOSTILE[:3]))
-    private = session.private()
-    assert private is not None
-    session.sweep_order = ORDER
-    session.sweep = sweep(private.rows(), private.schema, ORDER)
+    own = specimen(session)
+    person = demonstrate(own.table, own.schema, MECHANISMS["perturbed_histogram"].suggest(own.schema, 60, 1),
+                         epsilon=1, row=3, runs=20)  # fmt: skip
+    for kind, order, found in (
+        ("sweep", ORDER, sweep(own.table, own.schema, ORDER)), ("person", DemonstrationOrder(), person),
+    ):  # fmt: skip
+        session.trials[kind] = Trial(mark=own.mark, order=order, job=None, result=found)
     app = tradeoffs(session)
+    assert pictures(app) > 0
     for hostile in HOSTILE[:3]:
-        assert_only_in_plain_text(app, hostile)
+        assert_only_in_plain_text(app, hostile, shown=False)
 
 
 @pytest.mark.parametrize("number", range(1, len(UNITS) + 1))
@@ -168,7 +255,10 @@ def test_a_lesson_is_asked_answered_revealed_and_played_with(number: int) -> Non
     assert pictures(app) == 0, "nothing is shown before the question is answered"
     (question,) = app.radio
     assert question.label == unit.question
+    assert app.button(key="reveal").disabled
     settled(question.set_value(unit.right).run())
+    assert pictures(app) == 0, "nor before one asks for the answer"
+    settled(app.button(key="reveal").click().run())
     assert "That is right." in [element.value for element in app.success]
     assert pictures(app) == 1
     assert session_of(app).lesson.answer == unit.right
@@ -185,6 +275,7 @@ def test_lessons_lead_from_one_to_the_next() -> None:
         settled(app.button(key="lesson_next").click().run())
         assert session_of(app).lesson == begin(number)
         settled(app.radio[0].set_value(0).run())
+        settled(app.button(key="reveal").click().run())
     assert "lesson_next" not in [button.key for button in app.button]
 
 
@@ -192,7 +283,7 @@ def test_a_link_restores_lesson_answer_epsilon_and_draw() -> None:
     app = linked(lesson="2", epsilon="0.3", draw="7", answer="1")
     assert session_of(app).lesson == Lesson(number=2, epsilon="0.3", seed=7, answer=0)
     settled(app.button(key="lesson_draw").click().run())
-    address = {name: values[0] for name, values in app.query_params.items()}
+    address = address_of(app)
     assert address["draw"] == "8"
     assert from_address(address) == session_of(app).lesson
 
