@@ -26,9 +26,9 @@ def show_groups(session: Session) -> None:
     if not keys:
         st.info("This table has too few groups of any size.", icon=":material/info:")
         return
-    mechanism = st.segmented_control(
-        "Mechanism", keys, default=keys[0], required=True, key="groups_mechanism",
-        format_func=lambda key: MECHANISMS[key].title, wrap=True,
+    mechanism = st.radio(
+        "Mechanism", keys, key="groups_mechanism",
+        format_func=lambda key: MECHANISMS[key].title, horizontal=True,
     )  # fmt: skip
     as_table = st.toggle("Show as table", key="table_groups")
     show_chart(group_error_chart(found, mechanism), key="groups_chart", as_table=as_table)

@@ -156,10 +156,11 @@ UNITS: tuple[Unit, ...] = (
     ),
     Unit(
         title="A false discovery from nothing",
-        story="Two groups of 250 people that do **not** differ. A table of them is released with a perturbed histogram "
-        "of 100 bins at ε = 0.1, and an analyst runs an ordinary Mann-Whitney test at the 5% level.",
+        story="Two groups of 250 people that do **not** differ. A private table of them is released at ε = 0.1 (a "
+        "perturbed histogram with 100 bins). Analysts test it for a difference (Mann-Whitney), as if it were the "
+        "original. That test raises a false alarm 5 times in 100.",
         question="Of 100 such analysts, how many report a difference?",
-        options=("About 5, as the level says", "About 15", "More than 30"),
+        options=("About 5, as it should be", "About 15", "More than 30"),
         right=2, told=_from_nothing, picture=_replay,
     ),
 )  # fmt: skip

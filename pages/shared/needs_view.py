@@ -37,9 +37,9 @@ def show_needs(session: Session) -> None:
     keys = [key for key in found.order.sweep.mechanisms if any(s.line(key, aspect) for s in found.sweeps)]
     with st.container(border=True):
         plain_list(found.sentence(key, aspect, wanted) for key in keys)
-    chosen = st.segmented_control(
-        "Mechanism in the picture", keys, default=keys[0], required=True, key=f"needs_mechanism_{aspect}",
-        format_func=lambda key: MECHANISMS[key].title,
+    chosen = st.radio(
+        "Mechanism in the picture", keys, key=f"needs_mechanism_{aspect}",
+        format_func=lambda key: MECHANISMS[key].title, horizontal=True,
     )  # fmt: skip
     as_table = st.toggle("Show as table", key="table_needs")
     show_chart(enough_chart(found, chosen, aspect, wanted), key="needs_chart", as_table=as_table)

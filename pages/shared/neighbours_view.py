@@ -36,9 +36,7 @@ def show_neighbours(session: Session) -> None:
     )
     specimen = ask_specimen(session)
     left, right = st.columns(2)
-    who = left.segmented_control(
-        "Who", list(WHO), default="unusual", required=True, key="person_who", format_func=WHO.__getitem__, wrap=True
-    )
+    who = left.radio("Who", list(WHO), key="person_who", format_func=WHO.__getitem__, horizontal=True)
     mechanism = right.selectbox(
         "Mechanism", list(RUNS), key="person_mechanism", format_func=lambda key: MECHANISMS[key].title
     )

@@ -57,5 +57,5 @@ def _tree(specimen: Specimen, epsilon: str, seed: int, as_table: bool) -> None:
     show_chart(partition_chart(tree, float(epsilon)), key="noise_tree", as_table=as_table)
     st.markdown(
         f"It cuts a box in two only where enough rows show through the noise: **{len(tree.weights):,} boxes** here, "
-        "darker where more rows lie."
+        "stronger in colour where more rows lie."
     )

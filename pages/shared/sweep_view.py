@@ -82,8 +82,8 @@ def _ask_order(kept: SweepOrder) -> SweepOrder:
 
 
 def _curves(found: Sweep) -> None:
-    shown = st.pills(
-        "Measures", found.aspects, selection_mode="multi", key="sweep_aspects",
+    shown = st.multiselect(
+        "Measures", found.aspects, key="sweep_aspects",
         default=[aspect for aspect in BEGINNING if aspect in found.aspects],
         format_func=lambda aspect: ASPECTS[aspect].short,
     )  # fmt: skip
