@@ -61,7 +61,7 @@ STAGES = _stages(
 
 # Streamlit writes these in the primary colour, which on a dark ground is too faint for letters (3.9:1).
 LEGIBLE = """<style>
-.stApp [data-testid=stSliderThumbValue], .stApp [data-testid=stButtonGroup] * { color: inherit; }
+.stApp [data-testid=stSliderThumbValue], .stApp [data-testid=stButtonGroup] button { color: inherit !important; }
 </style>"""
 
 BADGE: dict[Status, tuple[str, Colour, str]] = {
