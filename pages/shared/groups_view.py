@@ -6,6 +6,7 @@ import streamlit as st
 
 from dpsynth_core.charts.sweeps import group_error_chart
 from dpsynth_core.mechanisms import MECHANISMS
+from pages.shared.kept import ask_one
 from pages.shared.sections_view import ask_specimen
 from pages.shared.session import Session
 from pages.shared.show import show_chart
@@ -26,8 +27,8 @@ def show_groups(session: Session) -> None:
     if not keys:
         st.info("This table has too few groups of any size.", icon=":material/info:")
         return
-    mechanism = st.radio(
-        "Mechanism", keys, key="groups_mechanism",
+    mechanism = ask_one(
+        session, st.radio, "Mechanism", keys, key="groups_mechanism",
         format_func=lambda key: MECHANISMS[key].title, horizontal=True,
     )  # fmt: skip
     as_table = st.toggle("Show as table", key="table_groups")

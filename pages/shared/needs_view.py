@@ -7,6 +7,7 @@ import streamlit as st
 from dpsynth_core.charts.sweeps import enough_chart
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.sweep import ASPECTS, Sizes, SizesOrder, run_sizes
+from pages.shared.kept import ask_one
 from pages.shared.sections_view import ask_specimen, show_trial
 from pages.shared.session import Session
 from pages.shared.show import plain_list, show_chart
@@ -24,21 +25,23 @@ def show_needs(session: Session) -> None:
     if found is None:
         return
     left, right = st.columns([2, 1])
-    aspect = left.selectbox(
-        "What matters", found.aspects, key="needs_aspect", format_func=lambda key: ASPECTS[key].title
-    )
-    kind = ASPECTS[aspect]
-    target = right.number_input(
-        f"Target: at most{' (%)' if kind.percent else ''}", min_value=0.0,
-        value=kind.target * (100 if kind.percent else 1), key=f"needs_target_{aspect}",
+    aspect = ask_one(
+        session, left.selectbox, "What matters", found.aspects, key="needs_aspect",
+        format_func=lambda key: ASPECTS[key].title,
     )  # fmt: skip
+    kind, key = ASPECTS[aspect], f"needs_target_{aspect}"
+    target = right.number_input(
+        f"Target: at most{' (%)' if kind.percent else ''}", min_value=0.0, key=key,
+        value=session.kept.get(key, kind.target * (100 if kind.percent else 1)),
+    )  # fmt: skip
+    session.kept[key] = target
     wanted = target / 100 if kind.percent else target
     st.caption(kind.question)
     keys = [key for key in found.order.sweep.mechanisms if any(s.line(key, aspect) for s in found.sweeps)]
     with st.container(border=True):
         plain_list(found.sentence(key, aspect, wanted) for key in keys)
-    chosen = st.radio(
-        "Mechanism in the picture", keys, key=f"needs_mechanism_{aspect}",
+    chosen = ask_one(
+        session, st.radio, "Mechanism in the picture", keys, key=f"needs_mechanism_{aspect}",
         format_func=lambda key: MECHANISMS[key].title, horizontal=True,
     )  # fmt: skip
     as_table = st.toggle("Show as table", key="table_needs")

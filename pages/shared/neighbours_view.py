@@ -16,8 +16,8 @@ from dpsynth_core.charts.neighbours import neighbours_chart
 from dpsynth_core.charts.tradeoffs import attacker_chart
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.private import PrivateTable
-from pages.shared.choices import EPSILONS
 from pages.shared.frame import in_words
+from pages.shared.kept import ask_epsilon, ask_one
 from pages.shared.sections_view import ask_specimen, show_trial
 from pages.shared.session import Session
 from pages.shared.show import show_chart
@@ -36,11 +36,12 @@ def show_neighbours(session: Session) -> None:
     )
     specimen = ask_specimen(session)
     left, right = st.columns(2)
-    who = left.radio("Who", list(WHO), key="person_who", format_func=WHO.__getitem__, horizontal=True)
-    mechanism = right.selectbox(
-        "Mechanism", list(RUNS), key="person_mechanism", format_func=lambda key: MECHANISMS[key].title
-    )
-    epsilon = st.select_slider("Epsilon (ε)", EPSILONS, value="1", key="person_epsilon")
+    who = ask_one(session, left.radio, "Who", list(WHO), key="person_who", format_func=WHO.__getitem__, horizontal=True)
+    mechanism = ask_one(
+        session, right.selectbox, "Mechanism", list(RUNS), key="person_mechanism",
+        format_func=lambda key: MECHANISMS[key].title,
+    )  # fmt: skip
+    epsilon = ask_epsilon(session, key="person_epsilon", first="1")
     with in_words("This cannot be shown."):
         order = DemonstrationOrder(mechanism=mechanism, epsilon=epsilon, who=who)
         row = watched_row(PrivateTable(specimen.table, specimen.schema), order.who)

@@ -6,8 +6,8 @@ import streamlit as st
 
 from dpsynth_core.charts.tradeoffs import noisy_counts_chart, partition_chart
 from dpsynth_core.teaching import grown_tree, noisy_histogram
-from pages.shared.choices import EPSILONS
 from pages.shared.frame import in_words
+from pages.shared.kept import ask_epsilon, ask_one
 from pages.shared.sections_view import ask_specimen
 from pages.shared.session import Session
 from pages.shared.show import show_chart
@@ -19,22 +19,22 @@ def show_noise(session: Session) -> None:
     """One slider, two pictures, drawn again at will."""
     st.markdown("**Move epsilon and watch the noise.** Less epsilon, more noise, more privacy.")
     specimen = ask_specimen(session)
-    epsilon = st.select_slider("Epsilon (ε)", EPSILONS, value="0.3", key="noise_epsilon")
+    epsilon = ask_epsilon(session, key="noise_epsilon", first="0.3")
     with st.container(horizontal=True, vertical_alignment="center"):
         if st.button("Draw again", icon=":material/casino:", key="noise_draw"):
             session.noise_seed += 1
         as_table = st.toggle("Show as tables", key="table_noise")
     left, right = st.columns(2)
     with left, in_words("This cannot be drawn."):
-        _histogram(specimen, epsilon, session.noise_seed, as_table)
+        _histogram(session, specimen, epsilon, as_table)
     with right, in_words("The tree cannot be drawn."):
-        _tree(specimen, epsilon, session.noise_seed, as_table)
+        _tree(session, specimen, epsilon, as_table)
 
 
-def _histogram(specimen: Specimen, epsilon: str, seed: int, as_table: bool) -> None:
+def _histogram(session: Session, specimen: Specimen, epsilon: str, as_table: bool) -> None:
     st.subheader("A histogram", anchor=False)
-    name = st.selectbox("Column", specimen.schema.names, key="noise_column")
-    drawn = noisy_histogram(specimen.table, specimen.schema, name, epsilon=epsilon, seed=seed)
+    name = ask_one(session, st.selectbox, "Column", specimen.schema.names, key="noise_column")
+    drawn = noisy_histogram(specimen.table, specimen.schema, name, epsilon=epsilon, seed=session.noise_seed)
     show_chart(
         noisy_counts_chart(drawn.true, drawn.noisy, drawn.column, float(epsilon)), key="noise_histogram",
         as_table=as_table,
@@ -43,7 +43,7 @@ def _histogram(specimen: Specimen, epsilon: str, seed: int, as_table: bool) -> N
     st.markdown(f"Every bar gets its own noise of about **± {scale}** rows, whether it holds many or none.")
 
 
-def _tree(specimen: Specimen, epsilon: str, seed: int, as_table: bool) -> None:
+def _tree(session: Session, specimen: Specimen, epsilon: str, as_table: bool) -> None:
     st.subheader("A KD tree", anchor=False)
     numeric = [column.name for column in specimen.schema if column.is_numeric]
     if len(numeric) < 2:
@@ -53,7 +53,7 @@ def _tree(specimen: Specimen, epsilon: str, seed: int, as_table: bool) -> None:
     if len(pair) < 2:
         st.info("Choose a second column.", icon=":material/info:")
         return
-    tree = grown_tree(specimen.table, specimen.schema, pair, epsilon=epsilon, seed=seed)
+    tree = grown_tree(specimen.table, specimen.schema, pair, epsilon=epsilon, seed=session.noise_seed)
     show_chart(partition_chart(tree, float(epsilon)), key="noise_tree", as_table=as_table)
     st.markdown(
         f"It cuts a box in two only where enough rows show through the noise: **{len(tree.weights):,} boxes** here, "

@@ -148,6 +148,8 @@ class Session:
     """The public table that it is shown on; empty before one is chosen."""
     trials: dict[str, Trial] = field(default_factory=dict)
     """Work on that table, by kind."""
+    kept: dict[str, Any] = field(default_factory=dict)
+    """What was chosen on that page, by widget."""
     noise_seed: int = 1
     """Of the noise to be looked at; another one draws it again."""
     lesson: Lesson = field(default_factory=Lesson)

@@ -12,6 +12,7 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.sweep import ASPECTS, Sweep, SweepOrder, run_sweep
 from pages.shared.frame import in_words
+from pages.shared.kept import ask_one
 from pages.shared.sections_view import ask_specimen, show_trial
 from pages.shared.session import Session
 from pages.shared.show import show_chart
@@ -45,7 +46,7 @@ def show_sweep(session: Session) -> None:
         st.text(f"{title} does not fit this table: {problem}")
     if found.aspects:
         _curves(found)
-        _tables(specimen, found)
+        _tables(session, specimen, found)
 
 
 def sweep_found(session: Session, specimen: Specimen, label: str) -> Sweep | None:
@@ -118,13 +119,13 @@ def _follow_click() -> None:
         st.session_state["sweep_shown"], st.session_state[_AT] = marks[0][0], float(marks[0][1])
 
 
-def _tables(specimen: Specimen, found: Sweep) -> None:
+def _tables(session: Session, specimen: Specimen, found: Sweep) -> None:
     """The tables behind the marks: one column at every epsilon, then one table."""
     st.subheader("The tables behind the marks", anchor=False)
     made = list(dict.fromkeys(spot.mechanism for spot in found.spots if spot.table is not None))
     left, right = st.columns(2)
     key = left.selectbox("Mechanism", made, key="sweep_shown", format_func=lambda name: MECHANISMS[name].title)
-    name = right.selectbox("Column", specimen.schema.names, key="sweep_column")
+    name = ask_one(session, right.selectbox, "Column", specimen.schema.names, key="sweep_column")
     tables = {s.epsilon: s.table for s in found.spots if s.mechanism == key and s.table is not None}
     as_table = st.toggle("Show as tables", key="table_multiples")
     show_chart(

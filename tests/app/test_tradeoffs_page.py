@@ -319,3 +319,19 @@ def test_the_right_answers_are_right() -> None:
         for e in ("10", "0.05")
     )
     assert few < many
+
+
+def test_what_was_chosen_outlives_a_change_of_section_and_of_page() -> None:
+    app = tradeoffs(ready("noise"))
+    settled(app.select_slider(key="noise_epsilon").set_value("3").run())
+    settled(app.selectbox(key="noise_column").set_value("value").run())
+    settled(app.button_group(key="tradeoff_section").set_value("needs").run())
+    settled(app.selectbox(key="needs_aspect").set_value("mmd").run())
+    settled(app.number_input(key="needs_target_mmd").set_value(0.25).run())
+    app.switch_page("pages/1_Data.py").run()
+    settled(app.switch_page("pages/5_Tradeoffs.py").run())
+    assert app.selectbox(key="needs_aspect").value == "mmd"
+    assert app.number_input(key="needs_target_mmd").value == 0.25
+    settled(app.button_group(key="tradeoff_section").set_value("noise").run())
+    assert app.select_slider(key="noise_epsilon").value == "3"
+    assert app.selectbox(key="noise_column").value == "value"
