@@ -156,9 +156,9 @@ UNITS: tuple[Unit, ...] = (
     ),
     Unit(
         title="A false discovery from nothing",
-        story="Two groups of 250 people that do **not** differ. A private table of them is released at ε = 0.1 (a "
-        "perturbed histogram with 100 bins). Analysts test it for a difference (Mann-Whitney), as if it were the "
-        "original. That test raises a false alarm 5 times in 100.",
+        story="Two groups of 250 people that do **not** differ. A private synthetic table of them is released at "
+        "ε = 0.1 (a perturbed histogram with 100 bins). Analysts test it for a difference (Mann-Whitney), as if "
+        "it were the original. That test raises a false alarm 5 times in 100.",
         question="Of 100 such analysts, how many report a difference?",
         options=("About 5, as it should be", "About 15", "More than 30"),
         right=2, told=_from_nothing, picture=_replay,

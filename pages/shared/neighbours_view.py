@@ -52,10 +52,10 @@ def show_neighbours(session: Session) -> None:
             label="Run", auto=True,
         )  # fmt: skip
         if isinstance(found, Demonstration):
-            _show(found, float(epsilon))
+            _show(found)
 
 
-def _show(found: Demonstration, epsilon: float) -> None:
+def _show(found: Demonstration) -> None:
     as_table = st.toggle("Show as tables", key="table_person")
     left, right = st.columns(2)
     with left:
@@ -64,11 +64,11 @@ def _show(found: Demonstration, epsilon: float) -> None:
     with right:
         st.markdown("**What an attacker can make of it**")
         measured = (found.with_row, found.without)
-        show_chart(attacker_chart(epsilon, measured=measured), key="person_attacker", as_table=as_table)
+        show_chart(attacker_chart(found.epsilon, measured=measured), key="person_attacker", as_table=as_table)
     st.markdown(
-        f"At ε = {epsilon:g} nothing that comes out may be more than **{found.allowed:.3g} times** as likely with the "
-        "person as without: that is the promise, and the solid line is what it leaves to any attacker. The dotted "
-        "line is one real attack; with a finite number of runs it wobbles a little."
+        f"At ε = {found.epsilon:g} nothing that comes out may be more than **{found.allowed:.3g} times** as likely "
+        "with the person as without: that is the promise, and the solid line is what it leaves to any attacker. The "
+        "dotted line is one real attack; with a finite number of runs it wobbles a little."
     )
     with st.expander("The proof in numbers", icon=":material/function:"):
         st.text(found.sentence)

@@ -137,18 +137,20 @@ def _tables(session: Session, specimen: Specimen, found: Sweep) -> None:
 
 def _moving(specimen: Specimen, tables: Mapping[float, pd.DataFrame], name: str, as_table: bool) -> None:
     """One epsilon at a time; playing moves from the smallest to the largest."""
-    playing = bool(st.session_state.get(_PLAYING)) and len(tables) > 1
+    options = list(tables)
+    playing = bool(st.session_state.get(_PLAYING)) and len(options) > 1
+    if len(options) > 1:
+        # Outside the fragment: whether it runs by itself is decided where it begins.
+        st.button(
+            "Stop" if playing else "Play, from little to much epsilon", key="sweep_play", on_click=_toggle_play,
+            icon=":material/stop:" if playing else ":material/play_arrow:", args=(options,),
+        )  # fmt: skip
 
     def show() -> None:
-        options = list(tables)
         _advance(options)
         epsilon = options[0]
         if len(options) > 1:
             epsilon = st.select_slider("Epsilon (ε) of this table", options, key=_AT, format_func=lambda e: f"{e:g}")
-            st.button(
-                "Stop" if playing else "Play", icon=":material/stop:" if playing else ":material/play_arrow:",
-                key="sweep_play", on_click=_toggle_play, args=(options,),
-            )  # fmt: skip
         chart = moving_chart(specimen.table, tables, specimen.schema, name, epsilon)
         show_chart(chart, key="sweep_moving", as_table=as_table)
         st.dataframe(

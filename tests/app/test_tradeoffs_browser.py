@@ -98,7 +98,15 @@ def test_the_table_behind_a_mark_is_under_the_mouse_and_one_click_away(visit: Vi
     expect(picture(page).locator(".hoverlayer")).to_contain_text("Smoothed histogram, ε 0.01")
     page.mouse.click(x, y)
     expect(page.get_by_role("combobox", name="Mechanism", exact=True)).to_have_value("Smoothed histogram")
-    expect(page.get_by_role("slider")).to_have_attribute("aria-valuetext", "0.01")
+    slider = page.get_by_role("slider")
+    expect(slider).to_have_attribute("aria-valuetext", "0.01")
+    # By keyboard: the next table; and all of them in turn.
+    quiet(page)
+    slider.press("ArrowRight")
+    expect(slider).to_have_attribute("aria-valuetext", "0.03")
+    press(page, "Play, from little to much epsilon")
+    expect(slider).to_have_attribute("aria-valuetext", "10")
+    expect(page.get_by_role("button", name="Play, from little to much epsilon")).to_be_visible()
 
 
 @pytest.mark.slow

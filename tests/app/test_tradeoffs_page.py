@@ -208,7 +208,7 @@ def test_playing_moves_from_the_smallest_epsilon_to_the_largest_and_stops() -> N
     settled(app.run())
     assert app.select_slider(key="sweep_at").value == 10.0
     settled(app.run())
-    assert app.button(key="sweep_play").label == "Play"
+    assert app.button(key="sweep_play").label.startswith("Play")
 
 
 def test_what_a_sweep_will_take_is_announced() -> None:
