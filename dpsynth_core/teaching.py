@@ -38,7 +38,7 @@ class NoisyHistogram:
 
 
 def noisy_histogram(table: pd.DataFrame, schema: Schema, name: str, *, epsilon: Amount, seed: int) -> NoisyHistogram:
-    """Rows in every cell of a column, and the same with discrete Laplace noise of scale 2 / epsilon.
+    """Rows in every cell of a column, and the same with discrete Laplace noise (scale 2 / epsilon at one row each).
 
     Example:
         >>> from dpsynth_core.intake.examples import EXAMPLES
@@ -52,7 +52,7 @@ def noisy_histogram(table: pd.DataFrame, schema: Schema, name: str, *, epsilon: 
         column = replace(column, bins=HISTOGRAM_CELLS)
     bins = {name: column.levels} if column.is_numeric else None
     true = PrivateTable(table, schema.select([name])).counts([name], bins=bins).dense()
-    budget = Budget.of(epsilon)
+    budget = Budget.of(epsilon).per_row(schema.rows_per_person)
     # One replaced row moves one count down and another up: the sensitivity is two.
     noisy = SeededNoise(budget, seed).laplace(true, sensitivity=2, epsilon=budget.epsilon, label="histogram")
     return NoisyHistogram(column=column, true=true, noisy=noisy)

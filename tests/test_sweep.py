@@ -14,8 +14,24 @@ from hypothesis import strategies as st
 from dpsynth_core.errors import DPSynthError, ParameterError
 from dpsynth_core.intake.examples import EXAMPLES
 from dpsynth_core.mechanisms import MECHANISMS
+from dpsynth_core.private import PrivateTable
 from dpsynth_core.progress import Point
-from dpsynth_core.sweep import ASPECTS, KEPT_ROWS, Band, Spot, Sweep, SweepOrder, needed, run_sweep, sweep
+from dpsynth_core.sweep import (
+    ASPECTS,
+    KEPT_ROWS,
+    Band,
+    Sizes,
+    SizesOrder,
+    Spot,
+    Sweep,
+    SweepOrder,
+    needed,
+    run_sweep,
+    sweep,
+    sweep_sizes,
+)
+from dpsynth_core.sweep.cells import cells_of, error_by_size
+from dpsynth_core.sweep.slopes import Slopes
 
 EXAMPLE = EXAMPLES["two_groups_signal"]
 ORDER = SweepOrder(mechanisms=("perturbed_histogram", "kd_tree"), epsilons=(0.01, 1.0, 100.0), repetitions=2)
@@ -169,3 +185,74 @@ def test_a_laxer_target_never_needs_more_epsilon(highs: list[float], first: floa
 def test_every_aspect_and_mechanism_by_default_is_known() -> None:
     assert set(SweepOrder().mechanisms) <= set(MECHANISMS)
     assert all(kind.question.endswith("?") or kind.question.endswith(".") for kind in ASPECTS.values())
+
+
+def bivariate(rows: int, seed: int = 1) -> PrivateTable:
+    example = EXAMPLES["bivariate_normal"]
+    return PrivateTable(example.load(rows, seed=seed), example.schema)
+
+
+def test_the_error_of_a_slope_is_that_of_least_squares_in_standard_deviations() -> None:
+    first, second = bivariate(500), bivariate(300, seed=2)
+    slopes = Slopes.of(first)
+    assert slopes is not None
+    outcome, (predictor,) = slopes.design.outcome.column, slopes.predictors
+    (x, y), (u, v) = ((table.rows()[predictor], table.rows()[outcome]) for table in (first, second))
+    steep = [float(np.polyfit(a, b, 1)[0]) * float(x.std(ddof=0) / y.std(ddof=0)) for a, b in ((x, y), (u, v))]
+    assert slopes.error(second) == pytest.approx(abs(steep[0] - steep[1]), rel=1e-6)
+    assert slopes.error(first) == pytest.approx(0, abs=1e-9)
+
+
+def test_a_slope_that_the_synthetic_rows_cannot_tell_counts_as_lost() -> None:
+    table = bivariate(200)
+    slopes = Slopes.of(table)
+    assert slopes is not None
+    rows = table.rows()
+    rows[slopes.predictors[0]] = 0.0
+    assert slopes.error(PrivateTable(rows, table.schema)) == pytest.approx(float(np.abs(slopes.values).max()))
+    constant = EXAMPLES["bivariate_normal"].schema.select(["x1"])
+    assert Slopes.of(PrivateTable(rows[["x1"]], constant)) is None
+
+
+def test_the_error_of_groups_by_size_is_the_median_of_plain_counts() -> None:
+    first, second = bivariate(400), bivariate(400, seed=2)
+    found = error_by_size(cells_of(first), cells_of(second))
+    fine = [cells_of(table)[0] for table in (first, second)]
+    sizes: dict[int, list[float]] = {}
+    for names in (["x1"], ["x2"], ["x1", "x2"]):
+        counts = [pd.Series(list(zip(*(part[name] for name in names), strict=True))).value_counts() for part in fine]
+        for group, size in counts[0].items():
+            power = 2 ** (int(size).bit_length() - 1)
+            sizes.setdefault(power, []).append(abs(counts[1].get(group, 0) - size) / size)
+    assert found == {size: pytest.approx(float(np.median(e))) for size, e in sizes.items() if len(e) >= 3}
+
+
+def test_small_groups_pay_most() -> None:
+    table = bivariate(1_000)
+    order = SweepOrder(mechanisms=("kd_tree",), epsilons=(1.0,), repetitions=2, discoveries=False)
+    found = sweep(table.rows(), table.schema, order)
+    (spot,) = found.spots
+    assert spot.groups[min(spot.groups)].low > 2 * spot.groups[max(spot.groups)].high
+    assert found.group_references[1] > found.group_references[64]
+
+
+def sized() -> Sizes:
+    order = SizesOrder(sweep=SweepOrder(mechanisms=("kd_grid",), epsilons=(0.03, 3.0), repetitions=1), rows=(100, 2000))
+    return sweep_sizes(EXAMPLE.load(), EXAMPLE.schema, order)
+
+
+def test_more_rows_need_less_epsilon() -> None:
+    found = sized()
+    assert [one.rows for one in found.sweeps] == [100, 2000]
+    assert set(found.aspects) >= {"column", "mmd"}
+    target = found.sweeps[1].spots[1].bands["column"].high
+    assert found.answers("kd_grid", "column", target) == {100: None, 2000: 3.0}
+    assert found.sentence("kd_grid", "column", target) == (
+        f"{MECHANISMS['kd_grid'].title}: 100 rows are too few at any ε up to 3; 2,000 rows need ε 3."
+    )
+
+
+@pytest.mark.parametrize("rows", [(), (200, 100), (100, 100), (2, 100)])
+def test_sizes_that_make_no_sense_are_refused(rows: tuple[int, ...]) -> None:
+    with pytest.raises(ParameterError, match="rows"):
+        SizesOrder(sweep=ORDER, rows=rows)

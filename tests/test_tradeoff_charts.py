@@ -10,19 +10,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth_core.charts import Chart
+from dpsynth_core.charts.sweeps import (
+    LINES,
+    enough_chart,
+    group_error_chart,
+    moving_chart,
+    multiples_chart,
+    sweep_chart,
+)
 from dpsynth_core.charts.theme import FONT_SIZE
 from dpsynth_core.charts.tradeoffs import (
-    LINES,
     attacker_chart,
-    multiples_chart,
     noisy_counts_chart,
     partition_chart,
-    sweep_chart,
     true_positive_rate,
 )
 from dpsynth_core.intake.simulate import simulate_table
 from dpsynth_core.mechanisms import MECHANISMS
-from dpsynth_core.sweep import Sweep, SweepOrder, sweep
+from dpsynth_core.sweep import SizesOrder, Sweep, SweepOrder, sweep, sweep_sizes
 from dpsynth_core.teaching import grown_tree, noisy_histogram
 from tests.test_charts import SCHEMA
 
@@ -37,13 +42,18 @@ def swept() -> Sweep:
 def charts() -> dict[str, Chart]:
     found = swept()
     tables = [(spot.epsilon, spot.table) for spot in found.spots[:3] if spot.table is not None]
-    made = {f"sweep {aspect}": sweep_chart(found, aspect, target=0.1) for aspect in found.aspects}
+    made = {f"sweep {aspect}": sweep_chart(found, [aspect]) for aspect in found.aspects}
+    made |= {"sweep": sweep_chart(found, found.aspects), "groups": group_error_chart(found, "kd_grid")}
+    order = SizesOrder(sweep=SweepOrder(mechanisms=("kd_grid",), epsilons=(0.1, 10.0), repetitions=1), rows=(100, 200))
+    made["enough"] = enough_chart(sweep_sizes(ROWS, SCHEMA, order), "kd_grid", "column", 0.1)
     for place, name in enumerate(SCHEMA.names):
         made[f"multiples {place}"] = multiples_chart(ROWS, tables, SCHEMA, name)
+        made[f"moving {place}"] = moving_chart(ROWS, dict(tables), SCHEMA, name, 10.0)
         drawn = noisy_histogram(ROWS, SCHEMA, name, epsilon=1, seed=1)
         made[f"noise {place}"] = noisy_counts_chart(drawn.true, drawn.noisy, drawn.column, 1.0)
     tree = grown_tree(ROWS, SCHEMA, SCHEMA.names[:2], epsilon=1, seed=1)
-    return made | {"attacker": attacker_chart(1.0, 1e-6), "tree": partition_chart(tree, 1.0)}
+    measured = attacker_chart(1.0, measured=(np.arange(50.0), np.arange(50.0) - 5))
+    return made | {"attacker": attacker_chart(1.0, 1e-6), "measured": measured, "tree": partition_chart(tree, 1.0)}
 
 
 CHARTS = charts()
@@ -86,8 +96,9 @@ def test_all_multiples_share_one_scale() -> None:
 
 def test_a_line_passes_through_what_was_measured() -> None:
     found = swept()
-    chart = sweep_chart(found, "column")
-    (line,) = (trace for trace in chart.figure.data if trace.name == MECHANISMS["kd_grid"].title)
+    chart = sweep_chart(found, ["column"])
+    title = MECHANISMS["kd_grid"].title
+    (line,) = (trace for trace in chart.figure.data if trace.name == title and trace.customdata is not None)
     assert list(line.y) == [spot.bands["column"].middle for spot in found.line("kd_grid", "column")]
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,9 @@ from dpsynth_core.budget import Amount, Budget
 from dpsynth_core.calls import FloatArray
 from dpsynth_core.encoding import codec_for
 from dpsynth_core.errors import ParameterError
-from dpsynth_core.mechanisms.base import Mechanism
+from dpsynth_core.jobs import Channel, reporter
+from dpsynth_core.mechanisms import MECHANISMS
+from dpsynth_core.mechanisms.base import Mechanism, check_choice, check_whole
 from dpsynth_core.noise import SeededNoise
 from dpsynth_core.private import PrivateTable
 from dpsynth_core.progress import Progress, no_progress
@@ -28,6 +31,30 @@ from dpsynth_core.schema import Schema
 STATISTIC = "synthetic rows at the place of this row"
 """What is looked at: the expected number of synthetic rows in the smallest cell that the row falls into."""
 FEWEST_RUNS = 20
+RUNS: dict[str, int] = {"perturbed_histogram": 1_000, "smoothed_histogram": 1_000, "kd_grid": 500, "kd_tree": 200}
+"""Mechanisms that are quick enough to be run many times while somebody waits, and how often."""
+ROUGH_CELLS = 8
+"""Cells of a range in which an unusual person is looked for."""
+Who: TypeAlias = Literal["unusual", "typical"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemonstrationOrder:
+    """What to demonstrate, as plain values that can be sent to a worker."""
+
+    mechanism: str = "perturbed_histogram"
+    """Its name in the registry; it runs with the parameters that it suggests itself."""
+    epsilon: str = "1"
+    """Granted to every single run."""
+    who: Who = "unusual"
+    """The person to watch: the one whose values are rarest, or most common."""
+    seed: int = 0
+    """Of all runs."""
+
+    def __post_init__(self) -> None:
+        check_choice("mechanism", self.mechanism, tuple(RUNS))
+        check_choice("who", self.who, get_args(Who))
+        check_whole("seed", self.seed, 0, 2**63)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +98,27 @@ class Demonstration:
             "confidence. "
             f"Epsilon {self.epsilon:g} allows a factor of {self.allowed:.2f}."
         )
+
+
+def watched_row(table: PrivateTable, who: Who) -> int:
+    """The row whose values are rarest, or most common: by the product of their shares, column by column."""
+    rarity = np.zeros(table.n)
+    for column in table.schema:
+        rough = replace(column, bins=ROUGH_CELLS) if column.is_numeric and column.levels > ROUGH_CELLS else column
+        codes = codec_for(rough).codes(table.positions(column.name))
+        rarity -= np.log(np.bincount(codes)[codes] / table.n)
+    return int(rarity.argmax() if who == "unusual" else rarity.argmin())
+
+
+def run_demonstration(
+    table: pd.DataFrame, schema: Schema, order: DemonstrationOrder, job_id: str, channel: Channel
+) -> Demonstration:
+    """The task for a worker."""
+    mechanism = MECHANISMS[order.mechanism].suggest(schema, len(table), order.epsilon)
+    return demonstrate(
+        table, schema, mechanism, epsilon=order.epsilon, row=watched_row(PrivateTable(table, schema), order.who),
+        runs=RUNS[order.mechanism], seed=order.seed, progress=reporter(job_id, channel),
+    )  # fmt: skip
 
 
 def demonstrate(

@@ -13,7 +13,7 @@ from dpsynth_core.encoding import codec_for
 from dpsynth_core.private import PrivateTable
 from dpsynth_core.schema import Schema
 
-MOST_LABELS = 30
+COMPARED_CELLS = MOST_LABELS = 30
 MOST_TICKS = 6
 
 
@@ -36,7 +36,7 @@ def compare_chart(
     original: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, name: str, *, first: str = "original"
 ) -> Chart:
     """Share of rows by cell, two tables side by side in the two colours that they have everywhere."""
-    column = drawable(schema[name], most=30)
+    column = drawable(schema[name], most=COMPARED_CELLS)
     codec, names = codec_for(column), cell_names(column)
     shares = {}
     for label, table in ((first, original), ("synthetic", synthetic)):
@@ -105,3 +105,8 @@ def _label_bars(column: Column, frame: pd.DataFrame) -> go.Figure:
     # Labels are set as ticks, so that the text "1" or a date is never mistaken for a number.
     figure.update_xaxes(tickvals=list(range(len(shown))), ticktext=[plain(value) for value in shown["value"]])
     return figure
+
+
+def first_value(column: Column, name: str) -> str:
+    """Where a cell begins, as a label of an axis."""
+    return plain(name.split(" to ", maxsplit=1)[0] if column.is_numeric else name)

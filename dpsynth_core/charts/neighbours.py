@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.audit.demonstration import STATISTIC, Demonstration
-from dpsynth_core.charts.theme import REFERENCE, SYNTHETIC, SYNTHETIC_PATTERN, Chart, new_figure
+from dpsynth_core.charts.theme import COLORWAY, REFERENCE, SYNTHETIC_PATTERN, Chart, new_figure
 
 BINS = 30
 
@@ -20,7 +20,7 @@ def neighbours_chart(shown: Demonstration) -> Chart:
     figure = new_figure(x_title=STATISTIC, y_title="share of runs", height=300, barmode="overlay")
     middles = (edges[:-1] + edges[1:]) / 2
     for name, share, colour, pattern in (
-        ("with the row", shares[0], SYNTHETIC, ""), ("without it", shares[1], REFERENCE, SYNTHETIC_PATTERN),
+        ("with the row", shares[0], COLORWAY[3], ""), ("without it", shares[1], REFERENCE, SYNTHETIC_PATTERN),
     ):  # fmt: skip
         figure.add_bar(
             x=middles, y=share, name=name, opacity=0.6, marker={"color": colour, "pattern": {"shape": pattern}},

@@ -59,6 +59,11 @@ STAGES = _stages(
     ("6_Release", "Release", "inventory_2", "Review the evidence and decide on a release."),
 )
 
+# Streamlit writes these in the primary colour, which on a dark ground is too faint for letters (3.9:1).
+LEGIBLE = """<style>
+.stApp [data-testid=stSliderThumbValue], .stApp [data-testid=stButtonGroup] button { color: inherit !important; }
+</style>"""
+
 BADGE: dict[Status, tuple[str, Colour, str]] = {
     "proven": ("Guarantee: proven", "green", ":material/verified:"),
     "asymptotic": ("Guarantee: only in the limit", "orange", ":material/warning:"),
@@ -71,6 +76,7 @@ BADGE: dict[Status, tuple[str, Colour, str]] = {
 def page(title: str, path: str) -> Session:
     """Begin a page: browser title, navigation, heading and the strip of badges. Returns the visitor's session."""
     st.set_page_config(page_title=f"{title} · DPSynth", page_icon="🔐", layout="wide")
+    st.html(LEGIBLE)
     session = current()
     with st.sidebar:
         st.markdown("**DPSynth**")

@@ -6,7 +6,7 @@ It lives in Streamlit's session state: in the server's memory, for one browser s
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 import streamlit as st
@@ -56,6 +56,34 @@ class Preview:
     """The rows it was given."""
     job: Job
     """The run."""
+
+
+@dataclass(kw_only=True, eq=False)
+class Trial:
+    """Work on a public or simulated table: a sweep over epsilon, or runs with and without a person."""
+
+    mark: object
+    """Which table."""
+    order: Any
+    """What was asked for, as plain values."""
+    job: Job | None
+    """The work; None where its result was known already."""
+    result: Any = None
+    """What was found; None until then."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lesson:
+    """Where a visitor is in the lessons: all that a link needs to bring another one to the same place."""
+
+    number: int = 1
+    """Which lesson."""
+    epsilon: str = "1"
+    """At which its picture is drawn."""
+    seed: int = 1
+    """Of the simulated noise in its picture."""
+    answer: int | None = None
+    """The answer given, by its place; None before the question is answered."""
 
 
 @dataclass(kw_only=True)
@@ -114,6 +142,18 @@ class Session:
     """What it asks."""
     replay: Replay | None = None
     """The last false discovery drawn from nothing."""
+    section: str = "lessons"
+    """What the Trade-offs page shows."""
+    specimen: str = ""
+    """The public table that it is shown on; empty before one is chosen."""
+    trials: dict[str, Trial] = field(default_factory=dict)
+    """Work on that table, by kind."""
+    kept: dict[str, Any] = field(default_factory=dict)
+    """What was chosen on that page, by widget."""
+    noise_seed: int = 1
+    """Of the noise to be looked at; another one draws it again."""
+    lesson: Lesson = field(default_factory=Lesson)
+    """Where the visitor is in the lessons."""
     token: str = ""
     """Under which a reload finds this session again."""
     _private: PrivateTable | None = None
@@ -145,6 +185,7 @@ class Session:
         self.compared, self.examined, self.found = [], (), {}
         self.examination = self.subject = None
         self.answers, self.enquiry, self.question, self.replay = {}, None, None, None
+        self.specimen, self.trials = "", {}
 
     @property
     def missing(self) -> list[str]:

@@ -371,9 +371,9 @@ def test_an_unreadable_ledger_is_told_in_words(home: Path) -> None:
 # Text from files
 
 
-def assert_only_in_plain_text(app: AppTest, hostile: str) -> None:
-    """Fail if the text stands anywhere that understands Markdown or HTML."""
-    found = False
+def assert_only_in_plain_text(app: AppTest, hostile: str, *, shown: bool = True) -> None:
+    """Fail if the text stands anywhere that understands Markdown or HTML, or (where it is to be shown) nowhere."""
+    found = not shown
     for element in elements(app._tree):
         if element.type == "text":
             found = found or hostile in element.value

@@ -17,6 +17,8 @@
 12  A disabled Next: ``test_next_lists_what_is_missing_until_nothing_is``.
 13  Origins and their warning: ``test_a_fact_read_from_the_data_is_held_against_every_later_page``.
 14  References, verdicts, worst items: ``test_diagnostics_browser``; permuted columns: ``tests/diagnostics``.
+    The sections of Trade-offs, which are pages in all but name, are held to 1, 4, 5, 6, 9 and 10 in
+    ``test_tradeoffs_browser``.
 15  What leaves and what stays: with the Release page.
 """
 
@@ -47,8 +49,8 @@ ROOT = Path(__file__).parents[2]
 # What a screen shows of every chart on it: its spoken text, axis titles, the smallest letters, colours and patterns.
 DRAWN = """() => [...document.querySelectorAll('[data-testid=stPlotlyChart]')].map(chart => ({
     alt: chart.getAttribute('aria-label') || '',
-    x: [...chart.querySelectorAll('.xtitle')].map(title => title.textContent).join(''),
-    y: [...chart.querySelectorAll('.ytitle')].map(title => title.textContent).join(''),
+    x: [...chart.querySelectorAll('[class^=x][class$=title]')].map(title => title.textContent).join(''),
+    y: [...chart.querySelectorAll('[class^=y][class$=title]')].map(title => title.textContent).join(''),
     listed: chart.querySelectorAll('.ytick').length,
     small: [...chart.querySelectorAll('text')].filter(text => text.textContent.trim()
         && text.getBoundingClientRect().height && parseFloat(getComputedStyle(text).fontSize) < 12)
@@ -91,7 +93,8 @@ def unfold(page: Page) -> None:
 def drawn(page: Page) -> Page:
     """The page once every chart has been drawn."""
     page.wait_for_function(
-        "() => [...document.querySelectorAll('[data-testid=stPlotlyChart]')].every(c => c.querySelector('.xtitle'))"
+        "() => [...document.querySelectorAll('[data-testid=stPlotlyChart]')]"
+        ".every(chart => chart.querySelector('[class^=x][class$=title]'))"
     )
     return page
 

@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsynth_core.audit.demonstration import Demonstration, demonstrate
+from dpsynth_core.audit.demonstration import Demonstration, DemonstrationOrder, demonstrate, watched_row
 from dpsynth_core.charts.neighbours import neighbours_chart
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
+from dpsynth_core.private import PrivateTable
 from dpsynth_core.schema import Schema
 
 SCHEMA = Schema.from_dict(
@@ -70,3 +71,15 @@ def test_a_statistic_that_never_changes_can_be_drawn() -> None:
     shown = show(2.0, runs=40)
     flat = Demonstration(epsilon=1.0, with_row=np.ones(9), without=np.ones(9), bound=shown.bound, confidence=0.95)
     assert np.isclose(neighbours_chart(flat).table["with the row"].sum(), 1.0)
+
+
+def test_the_unusual_person_is_the_one_who_stands_alone() -> None:
+    private = PrivateTable(TABLE, SCHEMA)
+    assert watched_row(private, "unusual") == 30
+    assert watched_row(private, "typical") == 0
+
+
+@pytest.mark.parametrize("wrong", [{"mechanism": "pmse"}, {"who": "nobody"}, {"seed": -1}])
+def test_an_order_that_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ParameterError, match=next(iter(wrong))):
+        DemonstrationOrder(**wrong)  # type: ignore[arg-type]

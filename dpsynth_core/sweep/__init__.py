@@ -1,0 +1,28 @@
+"""Mechanisms over a grid of epsilon, for teaching: public or simulated tables only."""
+
+from dpsynth_core.sweep.aspects import ASPECTS, Aspect
+from dpsynth_core.sweep.found import Band, Spot, Sweep
+from dpsynth_core.sweep.needed import Needed, needed
+from dpsynth_core.sweep.order import EPSILONS, MECHANISM_KEYS, SweepOrder
+from dpsynth_core.sweep.run import KEPT_ROWS, run_sweep, sweep
+from dpsynth_core.sweep.sizes import Sizes, SizesOrder, run_sizes, sweep_sizes
+
+__all__ = [
+    "ASPECTS",
+    "EPSILONS",
+    "KEPT_ROWS",
+    "MECHANISM_KEYS",
+    "Aspect",
+    "Band",
+    "Needed",
+    "Sizes",
+    "SizesOrder",
+    "Spot",
+    "Sweep",
+    "SweepOrder",
+    "needed",
+    "run_sizes",
+    "run_sweep",
+    "sweep",
+    "sweep_sizes",
+]

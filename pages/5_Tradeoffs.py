@@ -1,0 +1,27 @@
+"""See what epsilon costs and what it buys."""
+
+from __future__ import annotations
+
+from pages.shared.frame import next_step, page
+from pages.shared.groups_view import show_groups
+from pages.shared.lessons_view import show_lessons
+from pages.shared.needs_view import show_needs
+from pages.shared.neighbours_view import show_neighbours
+from pages.shared.noise_view import show_noise
+from pages.shared.sections_view import ask_section, follow_link
+from pages.shared.sweep_view import show_sweep
+
+SHOWN = {
+    "lessons": show_lessons,
+    "sweep": show_sweep,
+    "needs": show_needs,
+    "person": show_neighbours,
+    "noise": show_noise,
+    "groups": show_groups,
+}
+
+session = page("Trade-offs", "pages/5_Tradeoffs.py")
+follow_link(session)
+SHOWN[ask_section(session)](session)
+
+next_step("pages/6_Release.py", "Next: review and decide", [])

@@ -1,0 +1,207 @@
+"""Five short lessons: a question, an answer to reveal, and a picture to play with. All of it is simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from dpsynth_core.charts import Chart, replay_chart
+from dpsynth_core.charts.tradeoffs import attacker_chart, noisy_counts_chart, partition_chart, true_positive_rate
+from dpsynth_core.inference import error_rates
+from dpsynth_core.inference.replay import Replay, replay_false_discovery
+from dpsynth_core.intake.examples import EXAMPLES
+from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
+from dpsynth_core.partition.model import PartitionModel
+from dpsynth_core.teaching import NoisyHistogram, grown_tree, noisy_histogram
+from pages.shared.choices import EPSILONS
+from pages.shared.session import Lesson
+
+CROWD, CLUSTERS = EXAMPLES["bivariate_normal"], EXAMPLES["mixture"]
+FALSE_ALARMS = 0.05
+FEW_ROWS, MANY_ROWS, CLUSTER_ROWS = 500, 5_000, 2_000
+ANALYSTS, ANALYST_ROWS = 200, 500
+SIMULATIONS = 99
+MOST_SEED = 10**6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit:
+    """One lesson."""
+
+    title: str
+    """What it is about."""
+    story: str
+    """What there is to know before the question."""
+    question: str
+    """To be answered before anything is shown."""
+    options: tuple[str, ...]
+    """Possible answers."""
+    right: int
+    """The place of the right one."""
+    told: Callable[[Lesson], str]
+    """Why, with numbers computed for the epsilon chosen."""
+    picture: Callable[[Lesson], Chart]
+    """What it looks like."""
+    redraws: bool = True
+    """Whether the picture has noise that can be drawn again."""
+
+
+# Simulated people only, and seeded: what was drawn once may be shown to every visitor.
+
+
+@lru_cache(maxsize=64)
+def _counts(rows: int, epsilon: str, seed: int) -> NoisyHistogram:
+    return noisy_histogram(CROWD.load(rows), CROWD.schema, CROWD.schema.names[0], epsilon=epsilon, seed=seed)
+
+
+@lru_cache(maxsize=64)
+def _boxes(epsilon: str, seed: int) -> PartitionModel:
+    names = CLUSTERS.schema.names
+    return grown_tree(CLUSTERS.load(CLUSTER_ROWS), CLUSTERS.schema, names, epsilon=epsilon, seed=seed)
+
+
+@lru_cache(maxsize=64)
+def _replayed(epsilon: str, seed: int) -> Replay:
+    return replay_false_discovery(epsilon=epsilon, seed=seed, simulations=SIMULATIONS)
+
+
+@lru_cache(maxsize=64)
+def _false_share(epsilon: str) -> float:
+    rates = error_rates(PerturbedHistogram(placement="centre"), epsilon=epsilon, n=ANALYST_ROWS, reps=ANALYSTS)
+    return rates.type_one.estimate
+
+
+def _certain(lesson: Lesson) -> str:
+    epsilon = float(lesson.epsilon)
+    caught = true_positive_rate(FALSE_ALARMS, epsilon)
+    return (
+        f"At ε = {epsilon:g}, whoever accepts {FALSE_ALARMS:.0%} false alarms recognises you at most **{caught:.1%}** "
+        "of the time, with any method and any knowledge. At ε = 0 the line is the diagonal: pure guessing."
+    )
+
+
+def _rows_off(lesson: Lesson, rows: int) -> str:
+    drawn = _counts(rows, lesson.epsilon, lesson.seed)
+    off, fullest, n = float(abs(drawn.noisy - drawn.true).mean()), int(drawn.true.max()), int(drawn.true.sum())
+    return (
+        f"With {n:,} people and ε = {lesson.epsilon}, counts came out wrong by **{off:.1f} people** on average, in "
+        f"tall and in short bars alike. The tallest bar stands for {fullest:,}, so there that is "
+        f"**{off / max(fullest, 1):.1%}**; for a bar of five people it would be **{off / 5:.0%}**."
+    )
+
+
+def _histogram(lesson: Lesson, rows: int) -> Chart:
+    drawn = _counts(rows, lesson.epsilon, lesson.seed)
+    return noisy_counts_chart(drawn.true, drawn.noisy, drawn.column, float(lesson.epsilon))
+
+
+def _cuts(lesson: Lesson) -> str:
+    boxes = len(_boxes(lesson.epsilon, lesson.seed).weights)
+    return (
+        f"At ε = {lesson.epsilon} the tree kept **{boxes:,} boxes**. It cuts a box in two only where enough people "
+        "show through the noise, so with less epsilon fewer cuts can be trusted, and details melt together."
+    )
+
+
+def _tree(lesson: Lesson) -> Chart:
+    return partition_chart(_boxes(lesson.epsilon, lesson.seed), float(lesson.epsilon))
+
+
+def _from_nothing(lesson: Lesson) -> str:
+    share = _false_share(lesson.epsilon)
+    return (
+        f"At ε = {lesson.epsilon} and {ANALYST_ROWS} people, about **{100 * share:.0f} of 100** analysts report a "
+        "difference that does not exist; 5 would be acceptable. The test does not know about the privacy noise and "
+        "takes it for a finding. The calibrated test on the Diagnostics page does know."
+    )
+
+
+def _replay(lesson: Lesson) -> Chart:
+    return replay_chart(_replayed(lesson.epsilon, lesson.seed))
+
+
+UNITS: tuple[Unit, ...] = (
+    Unit(
+        title="What is epsilon?",
+        story="Somebody knows every row of a table but one, looks at what was released, and wonders whether that row "
+        "is **yours** or a stranger's. Epsilon limits how well anybody can tell.",
+        question="At ε = 1, the attacker accepts 5% false alarms. How often can the attacker be right when it is you?",
+        options=("5% of the time: no more than by guessing", "At most about 14%", "About half", "Nearly always"),
+        right=1, told=_certain, picture=lambda lesson: attacker_chart(float(lesson.epsilon)), redraws=False,
+    ),
+    Unit(
+        title="Noise hides a person, not a crowd",
+        story="A histogram of 500 simulated people. The same kind of noise is added to every bar, also to the empty "
+        "ones.",
+        question="Which bars suffer most?",
+        options=("The tall ones", "All by the same percentage", "The short ones"),
+        right=2, told=lambda lesson: _rows_off(lesson, FEW_ROWS),
+        picture=lambda lesson: _histogram(lesson, FEW_ROWS),
+    ),
+    Unit(
+        title="Privacy is cheaper in a crowd",
+        story="Now the same histogram with ten times as many people, at the same epsilon.",
+        question="What happens to the noise on each bar?",
+        options=("It grows tenfold", "It stays the same", "It disappears"),
+        right=1, told=lambda lesson: _rows_off(lesson, MANY_ROWS), picture=lambda lesson: _histogram(lesson, MANY_ROWS),
+    ),
+    Unit(
+        title="Looking only where people are",
+        story="Ten clusters in the plane. A KD tree cuts the plane in two, again and again, and each decision to cut "
+        "is made on a noisy count.",
+        question="What happens to its boxes as epsilon falls?",
+        options=("More and smaller boxes", "Fewer and larger boxes", "The boxes stay, their counts change"),
+        right=1, told=_cuts, picture=_tree,
+    ),
+    Unit(
+        title="A false discovery from nothing",
+        story="Two groups of 250 people that do **not** differ. A private synthetic table of them is released at "
+        "ε = 0.1 (a perturbed histogram with 100 bins). Analysts test it for a difference (Mann-Whitney), as if "
+        "it were the original. That test raises a false alarm 5 times in 100.",
+        question="Of 100 such analysts, how many report a difference?",
+        options=("About 5, as it should be", "About 15", "More than 30"),
+        right=2, told=_from_nothing, picture=_replay,
+    ),
+)  # fmt: skip
+
+FIRST_EPSILON = ("1", "0.5", "0.5", "1", "0.1")
+"""Where each lesson begins."""
+
+
+def begin(number: int) -> Lesson:
+    """A lesson at its beginning."""
+    return Lesson(number=number, epsilon=FIRST_EPSILON[number - 1])
+
+
+def to_address(lesson: Lesson) -> dict[str, str]:
+    """The parameters of a link that leads back here."""
+    answer = {} if lesson.answer is None else {"answer": str(lesson.answer + 1)}
+    return {
+        "lesson": str(lesson.number),
+        "epsilon": lesson.epsilon,
+        "draw": str(lesson.seed),
+        **answer,
+    }
+
+
+def from_address(parameters: Mapping[str, str]) -> Lesson | None:
+    """The lesson that a link leads to; None where it names none. What makes no sense in it is left out."""
+    number = _whole(parameters.get("lesson"), len(UNITS))
+    if number is None:
+        return None
+    epsilon = parameters.get("epsilon", "")
+    answer = _whole(parameters.get("answer"), len(UNITS[number - 1].options))
+    return Lesson(
+        number=number,
+        epsilon=epsilon if epsilon in EPSILONS else FIRST_EPSILON[number - 1],
+        seed=_whole(parameters.get("draw"), MOST_SEED) or 1,
+        answer=None if answer is None else answer - 1,
+    )
+
+
+def _whole(text: str | None, most: int) -> int | None:
+    """A whole number from 1 to ``most`` that came with an address, which anybody can write."""
+    if text is None or not text.isascii() or not text.isdigit() or len(text) > len(str(most)):
+        return None
+    return int(text) if 1 <= int(text) <= most else None

@@ -1,0 +1,63 @@
+"""How much epsilon, and how many people, a target needs."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dpsynth_core.charts.sweeps import enough_chart
+from dpsynth_core.mechanisms import MECHANISMS
+from dpsynth_core.sweep import ASPECTS, Sizes, SizesOrder, run_sizes
+from pages.shared.kept import ask_one
+from pages.shared.sections_view import ask_specimen, show_trial
+from pages.shared.session import Session
+from pages.shared.show import plain_list, show_chart
+from pages.shared.specimens import Specimen
+from pages.shared.trials import PATIENCE, current_trial, sizes_seconds
+
+FIRST = ("kd_tree", "perturbed_histogram")
+
+
+def show_needs(session: Session) -> None:
+    """A target, the answer in a sentence, and a picture of what is enough."""
+    st.markdown("**Say how good the table must be; read off the smallest epsilon that gets there, and how many rows.**")
+    specimen = ask_specimen(session)
+    found = _found(session, specimen)
+    if found is None:
+        return
+    left, right = st.columns([2, 1])
+    aspect = ask_one(
+        session, left.selectbox, "What matters", found.aspects, key="needs_aspect",
+        format_func=lambda key: ASPECTS[key].title,
+    )  # fmt: skip
+    kind, key = ASPECTS[aspect], f"needs_target_{aspect}"
+    target = right.number_input(
+        f"Target: at most{' (%)' if kind.percent else ''}", min_value=0.0, key=key,
+        value=session.kept.get(key, kind.target * (100 if kind.percent else 1)),
+    )  # fmt: skip
+    session.kept[key] = target
+    wanted = target / 100 if kind.percent else target
+    st.caption(kind.question)
+    keys = [key for key in found.order.sweep.mechanisms if any(s.line(key, aspect) for s in found.sweeps)]
+    with st.container(border=True):
+        plain_list(found.sentence(key, aspect, wanted) for key in keys)
+    chosen = ask_one(
+        session, st.radio, "Mechanism in the picture", keys, key=f"needs_mechanism_{aspect}",
+        format_func=lambda key: MECHANISMS[key].title, horizontal=True,
+    )  # fmt: skip
+    as_table = st.toggle("Show as table", key="table_needs")
+    show_chart(enough_chart(found, chosen, aspect, wanted), key="needs_chart", as_table=as_table)
+    st.caption(
+        f"✓ enough, ✗ not enough; the number is the worst of {found.order.sweep.repetitions} runs (for discoveries the "
+        "upper end of a 95% interval). Fewer rows are a part of this table; more rows are drawn from it again."
+    )
+
+
+def _found(session: Session, specimen: Specimen) -> Sizes | None:
+    order = SizesOrder.around(len(specimen.table), FIRST)
+    seconds = sizes_seconds(order, specimen.schema)
+    trial = current_trial(session, "needs", specimen)
+    found = show_trial(
+        session, "needs", specimen, order, run_sizes, seconds=seconds, label="Work it out",
+        auto=trial is None and seconds < 2 * PATIENCE,
+    )  # fmt: skip
+    return found if isinstance(found, Sizes) and found.aspects else None

@@ -1,0 +1,182 @@
+"""Comparing epsilons: curves with bands, the tables behind them, and one column at every epsilon."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+import streamlit as st
+
+from dpsynth_core.charts.sweeps import moving_chart, multiples_chart, sweep_chart
+from dpsynth_core.errors import DPSynthError
+from dpsynth_core.mechanisms import MECHANISMS
+from dpsynth_core.sweep import ASPECTS, Sweep, SweepOrder, run_sweep
+from pages.shared.frame import in_words
+from pages.shared.kept import ask_one
+from pages.shared.sections_view import ask_specimen, show_trial
+from pages.shared.session import Session
+from pages.shared.show import show_chart
+from pages.shared.specimens import Specimen
+from pages.shared.trials import PATIENCE, current_trial, sweep_seconds, sweepable, with_mechanisms
+
+GRID = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+MOST_REPETITIONS = 20
+MOST_LINES = 5
+"""Mechanisms in one picture."""
+SHOWN_ROWS = 100
+STEP_SECONDS = 1.0
+"""Between two pictures while they play."""
+KIND = "sweep"
+BEGINNING = tuple(aspect for aspect in ASPECTS if aspect != "pairs")
+_AT, _PLAYING = "sweep_at", "sweep_playing"
+
+
+def show_sweep(session: Session) -> None:
+    """Choose, run, look."""
+    st.markdown(
+        "**More epsilon: less privacy, better data.** Each mechanism makes synthetic tables at several values of "
+        "epsilon, and every table is compared with the original. Lower is better; the dashed line is what a fresh "
+        "sample of real people would show."
+    )
+    specimen = ask_specimen(session)
+    found = sweep_found(session, specimen, "Run")
+    if found is None:
+        return
+    for title, problem in found.problems.items():
+        st.text(f"{title} does not fit this table: {problem}")
+    if found.aspects:
+        _curves(found)
+        _tables(session, specimen, found)
+
+
+def sweep_found(session: Session, specimen: Specimen, label: str) -> Sweep | None:
+    """A sweep of the table; the first one begins by itself."""
+    n = len(specimen.table)
+    trial = current_trial(session, KIND, specimen)
+    first = with_mechanisms(SweepOrder(repetitions=2), specimen.schema, n) if trial is None else trial.order
+    found = None
+    with in_words("This cannot be swept."):
+        order = _ask_order(first)
+        seconds = sweep_seconds(order, specimen.schema, n)
+        found = show_trial(
+            session, KIND, specimen, order, run_sweep, seconds=seconds, auto=trial is None and seconds < PATIENCE,
+            label=f"{label}: {order.runs} synthetic tables",
+        )  # fmt: skip
+    if found is None and trial is not None:
+        found = trial.result
+    return found if isinstance(found, Sweep) else None
+
+
+def _ask_order(kept: SweepOrder) -> SweepOrder:
+    with st.expander("Change mechanisms, values of epsilon or repetitions", icon=":material/tune:"):
+        keys = st.multiselect(
+            "Mechanisms", sweepable(), default=list(kept.mechanisms), key="sweep_mechanisms",
+            format_func=lambda key: MECHANISMS[key].title, max_selections=MOST_LINES,
+        )  # fmt: skip
+        grid = st.multiselect(
+            "Values of epsilon", GRID, default=list(kept.epsilons), key="sweep_epsilons", format_func=lambda e: f"{e:g}"
+        )
+        times = st.number_input("Repetitions", 1, MOST_REPETITIONS, kept.repetitions, key="sweep_repetitions")
+    if not keys or not grid:
+        raise DPSynthError("Choose at least one mechanism and one value of epsilon.")
+    return SweepOrder(mechanisms=tuple(keys), epsilons=tuple(sorted(grid)), repetitions=int(times))
+
+
+def _curves(found: Sweep) -> None:
+    shown = st.multiselect(
+        "Measures", found.aspects, key="sweep_aspects",
+        default=[aspect for aspect in BEGINNING if aspect in found.aspects],
+        format_func=lambda aspect: ASPECTS[aspect].short,
+    )  # fmt: skip
+    as_table = st.toggle("Show as table", key="table_sweep")
+    aspects = [aspect for aspect in found.aspects if aspect in shown]
+    if not aspects:
+        st.info("Choose a measure.", icon=":material/info:")
+        return
+    chart = sweep_chart(found, aspects)
+    if as_table:
+        show_chart(chart, key="sweep_chart", as_table=True)
+    else:
+        st.plotly_chart(
+            chart.figure, key="sweep_chart", alt=chart.alt, config={"displayModeBar": False}, on_select=_follow_click,
+            selection_mode="points",
+        )  # fmt: skip
+    st.caption(
+        f"Bands run from the best to the worst of {found.order.repetitions} runs. For discoveries (histograms only) "
+        f"they are 95% intervals over simulated studies of {found.rows:,} people. Point at a mark to see its first "
+        "synthetic rows; click it, or choose below, to see its table."
+    )
+    with st.expander("What the measures mean", icon=":material/help:"):
+        for aspect in aspects:
+            st.markdown(f"**{ASPECTS[aspect].short}**: {ASPECTS[aspect].question}")
+
+
+def _follow_click() -> None:
+    """Show the table behind the mark that was clicked."""
+    points = st.session_state["sweep_chart"]["selection"]["points"]
+    marks = [point["customdata"] for point in points if point.get("customdata")]
+    if marks:
+        st.session_state["sweep_shown"], st.session_state[_AT] = marks[0][0], float(marks[0][1])
+
+
+def _tables(session: Session, specimen: Specimen, found: Sweep) -> None:
+    """The tables behind the marks: one column at every epsilon, then one table."""
+    st.subheader("The tables behind the marks", anchor=False)
+    made = list(dict.fromkeys(spot.mechanism for spot in found.spots if spot.table is not None))
+    left, right = st.columns(2)
+    key = left.selectbox("Mechanism", made, key="sweep_shown", format_func=lambda name: MECHANISMS[name].title)
+    name = ask_one(session, right.selectbox, "Column", specimen.schema.names, key="sweep_column")
+    tables = {s.epsilon: s.table for s in found.spots if s.mechanism == key and s.table is not None}
+    as_table = st.toggle("Show as tables", key="table_multiples")
+    show_chart(
+        multiples_chart(specimen.table, list(tables.items()), specimen.schema, name), key="sweep_multiples",
+        as_table=as_table,
+    )  # fmt: skip
+    _moving(specimen, tables, name, as_table)
+
+
+def _moving(specimen: Specimen, tables: Mapping[float, pd.DataFrame], name: str, as_table: bool) -> None:
+    """One epsilon at a time; playing moves from the smallest to the largest."""
+    options = list(tables)
+    playing = bool(st.session_state.get(_PLAYING)) and len(options) > 1
+    if len(options) > 1:
+        # Outside the fragment: whether it runs by itself is decided where it begins.
+        st.button(
+            "Stop" if playing else "Play, from little to much epsilon", key="sweep_play", on_click=_toggle_play,
+            icon=":material/stop:" if playing else ":material/play_arrow:", args=(options,),
+        )  # fmt: skip
+
+    def show() -> None:
+        _advance(options)
+        epsilon = options[0]
+        if len(options) > 1:
+            epsilon = st.select_slider("Epsilon (ε) of this table", options, key=_AT, format_func=lambda e: f"{e:g}")
+        chart = moving_chart(specimen.table, tables, specimen.schema, name, epsilon)
+        show_chart(chart, key="sweep_moving", as_table=as_table)
+        st.dataframe(
+            tables[epsilon].head(SHOWN_ROWS), hide_index=True, height=240, alt="Rows of the synthetic table",
+            key="sweep_rows",
+        )  # fmt: skip
+
+    st.fragment(show, run_every=STEP_SECONDS if playing else None)()
+
+
+def _advance(options: list[float]) -> None:
+    """Keep the slider on the grid; while playing, move it on, and stop at the end."""
+    at = st.session_state.get(_AT)
+    if at not in options:
+        st.session_state[_AT] = options[len(options) // 2]
+    elif st.session_state.get(_PLAYING) and at == options[-1]:
+        st.session_state[_PLAYING] = False
+        st.rerun()
+    elif st.session_state.get(_PLAYING) == "moving":
+        st.session_state[_AT] = options[options.index(at) + 1]
+    elif st.session_state.get(_PLAYING):
+        st.session_state[_PLAYING] = "moving"
+
+
+def _toggle_play(options: list[float]) -> None:
+    playing = not st.session_state.get(_PLAYING)
+    st.session_state[_PLAYING] = "starting" if playing else False
+    if playing:
+        st.session_state[_AT] = options[0]

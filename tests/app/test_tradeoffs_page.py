@@ -1,0 +1,337 @@
+"""The Trade-offs page as a visitor finds it, without a browser."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dpsynth_core.audit.demonstration import Demonstration, DemonstrationOrder, demonstrate
+from dpsynth_core.charts.tradeoffs import true_positive_rate
+from dpsynth_core.intake.examples import EXAMPLES
+from dpsynth_core.mechanisms import MECHANISMS
+from dpsynth_core.sweep import ASPECTS, Sizes, SizesOrder, Sweep, SweepOrder, run_sweep, sweep, sweep_sizes
+from pages.shared.actions import choose_mode, declare_all_public, load_example, load_upload
+from pages.shared.lessons import FIRST_EPSILON, UNITS, begin, from_address, to_address
+from pages.shared.needs_view import FIRST
+from pages.shared.sections_view import FREE, SECTIONS
+from pages.shared.session import Lesson, Session, Trial
+from pages.shared.specimens import MINE, SIMULATED, chosen, offered, specimen
+from pages.shared.trials import begin_trial, current_trial, sweep_seconds, sweepable
+from tests.app.test_data_page import HOSTILE, ROOT, assert_only_in_plain_text, csv_of, session_of, settled, texts
+from tests.app.test_mechanism_page import page
+from tests.test_jobs import finish
+
+EXAMPLE = EXAMPLES["two_groups_signal"]
+ORDER = SweepOrder(mechanisms=("perturbed_histogram", "kd_grid"), epsilons=(0.1, 10.0), repetitions=1)
+TWINS = {"sweep": 3, "needs": 1, "person": 2, "noise": 1, "groups": 1}
+"""Pictures in each section, for a table with one column of numbers."""
+
+
+@lru_cache
+def swept() -> Sweep:
+    return sweep(EXAMPLE.load(), EXAMPLE.schema, ORDER)
+
+
+@lru_cache
+def sized() -> Sizes:
+    order = SizesOrder.around(len(EXAMPLE.load()), FIRST)
+    quick = SweepOrder(mechanisms=FIRST, epsilons=(0.1, 10.0), repetitions=1)
+    found = sweep_sizes(EXAMPLE.load(), EXAMPLE.schema, SizesOrder(sweep=quick, rows=(100, 500)))
+    return Sizes(order=order, sweeps=found.sweeps)
+
+
+@lru_cache
+def demonstrated() -> Demonstration:
+    kind = MECHANISMS["perturbed_histogram"]
+    return demonstrate(EXAMPLE.load(), EXAMPLE.schema, kind.suggest(EXAMPLE.schema, 500, 1), epsilon=1, row=3, runs=50)
+
+
+def ready(section: str = "lessons") -> Session:
+    """A visitor with an example on the Data page, for which everything has been worked out."""
+    session = Session(section=section)
+    load_example(session, "two_groups_signal")
+    mark = specimen(session).mark
+    orders: dict[str, tuple[Any, Any]] = {
+        "sweep": (ORDER, swept()),
+        "needs": (sized().order, sized()),
+        "person": (DemonstrationOrder(), demonstrated()),
+    }
+    session.trials = {kind: Trial(mark=mark, order=order, job=None, result=r) for kind, (order, r) in orders.items()}
+    return session
+
+
+def private_upload(*names: str) -> Session:
+    session = Session(mode="release")
+    load_upload(session, "private.csv", csv_of(*(names or ("age", "weight"))))
+    return session
+
+
+def tradeoffs(session: Session) -> AppTest:
+    return page("pages/5_Tradeoffs.py", session)
+
+
+def linked(**parameters: str) -> AppTest:
+    """The page as somebody finds it who follows a link."""
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).switch_page("pages/5_Tradeoffs.py")
+    for name, value in parameters.items():
+        app.query_params[name] = value
+    return settled(app.run())
+
+
+def address_of(app: AppTest) -> dict[str, str]:
+    """The parameters of the page's address; those that a test sets itself come back as lists."""
+    return {name: value if isinstance(value, str) else value[0] for name, value in app.query_params.items()}
+
+
+def pictures(app: AppTest) -> int:
+    return sum(element.type == "plotly_chart" for element in app.main)
+
+
+def test_every_section_says_that_nothing_private_is_used_and_nothing_spent() -> None:
+    app = tradeoffs(ready())
+    for section in SECTIONS:
+        settled(app.button_group(key="tradeoff_section").set_value(section).run())
+        assert FREE in [caption.value for caption in app.caption]
+        assert session_of(app).section == section
+        assert address_of(app).get("section") == (section if section != "lessons" else None)
+
+
+def test_a_private_upload_is_never_among_the_tables() -> None:
+    session = private_upload()
+    assert session.data is not None
+    assert MINE not in offered(session)
+    assert SIMULATED not in offered(session), "its bounds were read from the rows"
+    declare_all_public(session, public=True)
+    session.specimen = SIMULATED
+    simulated = specimen(session)
+    assert chosen(session) == SIMULATED
+    assert len(simulated.table) == len(session.data.table)
+    assert not simulated.table.equals(session.data.table)
+    session.specimen = MINE  # as an old session, or a forged one, might say
+    assert chosen(session) in EXAMPLES
+
+
+def test_a_table_that_becomes_private_takes_its_trials_with_it() -> None:
+    session = ready("sweep")
+    assert chosen(session) == MINE
+    choose_mode(session, "release")
+    assert MINE not in offered(session)
+    assert current_trial(session, "sweep", specimen(session)) is None
+    assert "sweep" not in session.trials
+
+
+def test_without_a_table_there_is_an_example_and_a_choice() -> None:
+    assert chosen(Session()) == "bivariate_normal"
+    assert set(offered(Session())) == set(EXAMPLES)
+
+
+def test_a_sweep_runs_in_a_worker_and_is_kept_over_pages() -> None:
+    session = ready("sweep")
+    trial = begin_trial(session, "sweep", specimen(session), ORDER, run_sweep)
+    assert trial.job is not None
+    finish(trial.job)
+    app = tradeoffs(session)
+    found = session_of(app).trials["sweep"].result
+    assert found.spots[0].bands == swept().spots[0].bands, "the same seed gives the same numbers in any process"
+    app.switch_page("pages/1_Data.py").run()
+    settled(app.switch_page("pages/5_Tradeoffs.py").run())
+    assert session_of(app).trials["sweep"].result is found
+    assert app.multiselect(key="sweep_mechanisms").value == list(ORDER.mechanisms)
+
+
+def test_what_was_found_on_an_example_is_known_to_the_next_visitor() -> None:
+    first, second = Session(specimen="wine"), Session(specimen="wine")
+    order = SweepOrder(mechanisms=("kd_grid",), epsilons=(1.0,), repetitions=1, discoveries=False)
+    trial = begin_trial(first, "sweep", specimen(first), order, run_sweep)
+    assert trial.job is not None
+    finish(trial.job)
+    found = current_trial(first, "sweep", specimen(first))
+    assert found is not None
+    assert isinstance(found.result, Sweep)
+    assert begin_trial(second, "sweep", specimen(second), order, run_sweep).result is found.result
+
+
+def test_another_order_is_run_only_when_asked_for() -> None:
+    app = tradeoffs(ready("sweep"))
+    assert "start_sweep" not in [button.key for button in app.button]
+    settled(app.multiselect(key="sweep_mechanisms").set_value(["kd_grid"]).run())
+    assert app.button(key="start_sweep").label.startswith("Run: 2 synthetic tables (about")
+    assert session_of(app).trials["sweep"].result is swept(), "the last one stays on the page"
+    settled(app.multiselect(key="sweep_mechanisms").set_value([]).run())
+    assert any("cannot be swept" in element.value for element in app.error)
+
+
+def test_how_much_epsilon_and_how_many_rows_are_answered_for_every_aspect() -> None:
+    app = tradeoffs(ready("needs"))
+    for aspect in sized().aspects:
+        settled(app.selectbox(key="needs_aspect").set_value(aspect).run())
+        assert ASPECTS[aspect].question in [caption.value for caption in app.caption]
+        assert "• Perturbed histogram: " in texts(app)
+    settled(app.selectbox(key="needs_aspect").set_value("column").run())
+    settled(app.number_input(key="needs_target_column").set_value(0.0).run())
+    assert "500 rows are too few at any ε up to 10" in texts(app)
+    settled(app.number_input(key="needs_target_column").set_value(100.0).run())
+    assert "500 rows need ε 0.1" in texts(app)
+
+
+@pytest.mark.parametrize("section", TWINS)
+def test_every_picture_has_a_table(section: str) -> None:
+    app = tradeoffs(ready(section))
+    assert pictures(app) == TWINS[section]
+    tables = len(app.dataframe)
+    for toggle in app.toggle:
+        toggle.set_value(True)
+    settled(app.run())
+    assert pictures(app) == 0
+    assert len(app.dataframe) == tables + TWINS[section]
+
+
+def test_the_table_behind_a_mark_can_be_chosen_without_a_mouse() -> None:
+    app = tradeoffs(ready("sweep"))
+    settled(app.selectbox(key="sweep_shown").set_value("kd_grid").run())
+    settled(app.select_slider(key="sweep_at").set_value(0.1).run())
+    spot = swept().at("kd_grid", 0.1)
+    assert spot is not None
+    assert spot.table is not None
+    shown = next(frame.value for frame in app.dataframe if list(frame.value.columns) == list(spot.table.columns))
+    assert shown.equals(spot.table.head(len(shown)))
+
+
+def test_playing_moves_from_the_smallest_epsilon_to_the_largest_and_stops() -> None:
+    app = tradeoffs(ready("sweep"))
+    settled(app.button(key="sweep_play").click().run())
+    assert app.select_slider(key="sweep_at").value == 0.1
+    assert app.button(key="sweep_play").label == "Stop"
+    settled(app.run())
+    assert app.select_slider(key="sweep_at").value == 10.0
+    settled(app.run())
+    assert app.button(key="sweep_play").label.startswith("Play")
+
+
+def test_what_a_sweep_will_take_is_announced() -> None:
+    short = sweep_seconds(ORDER, EXAMPLE.schema, 500)
+    longer = sweep_seconds(SweepOrder(mechanisms=ORDER.mechanisms, repetitions=10), EXAMPLE.schema, 500)
+    assert 1 <= short < longer
+    assert "bayes" not in sweepable()
+
+
+def test_one_person_is_shown_with_what_epsilon_allows() -> None:
+    app = tradeoffs(ready("person"))
+    assert any("**2.72 times** as likely" in element.value for element in app.markdown)
+    assert demonstrated().sentence in texts(app)
+
+
+def test_noise_can_be_drawn_again() -> None:
+    app = tradeoffs(ready("noise"))
+    before = session_of(app).noise_seed
+    settled(app.button(key="noise_draw").click().run())
+    assert session_of(app).noise_seed == before + 1
+
+
+@pytest.mark.parametrize("section", ["sweep", "noise", "groups", "person"])
+def test_names_from_a_file_are_never_read_as_markup(section: str) -> None:
+    session = Session(section=section)
+    load_upload(session, "x.csv", csv_of(*HOSTILE[:3]))
+    own = specimen(session)
+    person = demonstrate(own.table, own.schema, MECHANISMS["perturbed_histogram"].suggest(own.schema, 60, 1),
+                         epsilon=1, row=3, runs=20)  # fmt: skip
+    for kind, order, found in (
+        ("sweep", ORDER, sweep(own.table, own.schema, ORDER)), ("person", DemonstrationOrder(), person),
+    ):  # fmt: skip
+        session.trials[kind] = Trial(mark=own.mark, order=order, job=None, result=found)
+    app = tradeoffs(session)
+    assert pictures(app) > 0
+    for hostile in HOSTILE[:3]:
+        assert_only_in_plain_text(app, hostile, shown=False)
+
+
+@pytest.mark.parametrize("number", range(1, len(UNITS) + 1))
+def test_a_lesson_is_asked_answered_revealed_and_played_with(number: int) -> None:
+    unit = UNITS[number - 1]
+    app = linked(lesson=str(number))
+    assert pictures(app) == 0, "nothing is shown before the question is answered"
+    (question,) = app.radio
+    assert question.label == unit.question
+    assert app.button(key="reveal").disabled
+    settled(question.set_value(unit.right).run())
+    assert pictures(app) == 0, "nor before one asks for the answer"
+    settled(app.button(key="reveal").click().run())
+    assert "That is right." in [element.value for element in app.success]
+    assert pictures(app) == 1
+    assert session_of(app).lesson.answer == unit.right
+    settled(app.radio[0].set_value((unit.right + 1) % len(unit.options)).run())
+    assert any(unit.options[unit.right] in element.value for element in app.info)
+    settled(app.select_slider[0].set_value("3").run())
+    assert session_of(app).lesson.epsilon == "3"
+    assert any("ε = 3" in element.value for element in app.markdown)
+
+
+def test_lessons_lead_from_one_to_the_next() -> None:
+    app = linked(lesson="1", answer="1")
+    for number in range(2, len(UNITS) + 1):
+        settled(app.button(key="lesson_next").click().run())
+        assert session_of(app).lesson == begin(number)
+        settled(app.radio[0].set_value(0).run())
+        settled(app.button(key="reveal").click().run())
+    assert "lesson_next" not in [button.key for button in app.button]
+
+
+def test_a_link_restores_lesson_answer_epsilon_and_draw() -> None:
+    app = linked(lesson="2", epsilon="0.3", draw="7", answer="1")
+    assert session_of(app).lesson == Lesson(number=2, epsilon="0.3", seed=7, answer=0)
+    settled(app.button(key="lesson_draw").click().run())
+    address = address_of(app)
+    assert address["draw"] == "8"
+    assert from_address(address) == session_of(app).lesson
+
+
+@pytest.mark.parametrize("number", range(1, len(UNITS) + 1))
+def test_an_address_leads_back_to_where_it_was_written(number: int) -> None:
+    for lesson in (begin(number), Lesson(number=number, epsilon="0.05", seed=12, answer=1)):
+        assert from_address(to_address(lesson)) == lesson
+
+
+@pytest.mark.parametrize(
+    "address",
+    [{}, {"lesson": "0"}, {"lesson": "6"}, {"lesson": "x"}, {"lesson": "9" * 5000}, {"lesson": "²"}, {"lesson": "-1"}],
+)
+def test_an_address_that_names_no_lesson_leads_nowhere(address: dict[str, str]) -> None:
+    assert from_address(address) is None
+
+
+def test_nonsense_in_an_address_is_left_out() -> None:
+    found = from_address({"lesson": "3", "epsilon": "1e9", "draw": "-4", "answer": "77"})
+    assert found == Lesson(number=3, epsilon=FIRST_EPSILON[2], seed=1, answer=None)
+
+
+def test_the_right_answers_are_right() -> None:
+    assert true_positive_rate(0.05, 1.0) == pytest.approx(0.136, abs=0.001)
+    assert "about 14%" in UNITS[0].options[UNITS[0].right]
+    told = UNITS[4].told(begin(5))
+    share = int(told.split("about **")[1].split(" of")[0])
+    assert share > 30
+    assert "More than 30" in UNITS[4].options[UNITS[4].right]
+    many, few = (
+        int(UNITS[3].told(Lesson(number=4, epsilon=e)).split("**")[1].split(" ")[0].replace(",", ""))
+        for e in ("10", "0.05")
+    )
+    assert few < many
+
+
+def test_what_was_chosen_outlives_a_change_of_section_and_of_page() -> None:
+    app = tradeoffs(ready("noise"))
+    settled(app.select_slider(key="noise_epsilon").set_value("3").run())
+    settled(app.selectbox(key="noise_column").set_value("value").run())
+    settled(app.button_group(key="tradeoff_section").set_value("needs").run())
+    settled(app.selectbox(key="needs_aspect").set_value("mmd").run())
+    settled(app.number_input(key="needs_target_mmd").set_value(0.25).run())
+    app.switch_page("pages/1_Data.py").run()
+    settled(app.switch_page("pages/5_Tradeoffs.py").run())
+    assert app.selectbox(key="needs_aspect").value == "mmd"
+    assert app.number_input(key="needs_target_mmd").value == 0.25
+    settled(app.button_group(key="tradeoff_section").set_value("noise").run())
+    assert app.select_slider(key="noise_epsilon").value == "3"
+    assert app.selectbox(key="noise_column").value == "value"
