@@ -5,6 +5,7 @@ It lives in Streamlit's session state: in the server's memory, for one browser s
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -19,6 +20,7 @@ from dpsynth_core.inference.replay import Replay
 from dpsynth_core.jobs import Job
 from dpsynth_core.orders import Order, Outcome
 from dpsynth_core.private import PrivateTable
+from dpsynth_core.report import Bundle, Decision, Evidence, Publication, Thresholds
 from dpsynth_core.schema import Schema
 from pages.shared.choices import Choices
 from pages.shared.memory import MEMORY, browser_of
@@ -114,6 +116,28 @@ class Session:
     """What it asks."""
     replay: Replay | None = None
     """The last false discovery drawn from nothing."""
+    reservation: int | None = None
+    """The ledger's number of the charge for the run at work, or the last one."""
+    paid: dict[int, int] = field(default_factory=dict)
+    """The ledger's number of the charge for each release, by its place in the history."""
+    evidence: dict[int, Evidence] = field(default_factory=dict)
+    """What was gathered for a review, by the release's place. Private: internal to the session."""
+    search: Job | None = None
+    """The gathering at work, or the last one."""
+    searched: int | None = None
+    """The release that it is about."""
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    """What the reviewer asks."""
+    said: Publication = field(default_factory=Publication)
+    """What the reviewer says about the table when publishing it."""
+    bundles: dict[int, tuple[Publication, Bundle]] = field(default_factory=dict)
+    """The bundle of each release, as it was last packed."""
+    digests: dict[int, str] = field(default_factory=dict)
+    """SHA-256 of each release."""
+    decisions: list[Decision] = field(default_factory=list)
+    """In teaching mode, where there is no ledger: what was decided, oldest first."""
+    ticket: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Of the next decision: handed in twice, it is recorded once."""
     token: str = ""
     """Under which a reload finds this session again."""
     _private: PrivateTable | None = None
@@ -145,6 +169,9 @@ class Session:
         self.compared, self.examined, self.found = [], (), {}
         self.examination = self.subject = None
         self.answers, self.enquiry, self.question, self.replay = {}, None, None, None
+        self.paid, self.evidence, self.bundles, self.digests, self.decisions = {}, {}, {}, {}, []
+        self.search = self.searched = None
+        self.said = Publication()
 
     @property
     def missing(self) -> list[str]:
