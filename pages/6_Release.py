@@ -37,8 +37,8 @@ with in_words("The ledger cannot be used."):
     st.header("Checklist", anchor=False)
     show_mark(session)
     ask_thresholds(session)
-    show_pictures(session, place, found, account)
     show_checklist(found)
+    show_pictures(session, place, found, account)
 
     st.header("What leaves and what stays", anchor=False)
     ask_words(session)

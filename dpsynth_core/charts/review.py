@@ -150,7 +150,7 @@ def epsilon_chart(*, earlier: Fraction, this: Fraction, policy: Fraction, total:
 
 _NODES = {
     "Private rows": (0.001, 0.65), "Public facts": (0.001, 0.1), "Mechanism": (0.33, 0.3),
-    "Synthetic rows": (0.62, 0.3), "Comparison": (0.62, 0.82), "Release bundle": (0.999, 0.2),
+    "Synthetic rows": (0.58, 0.3), "Comparison": (0.74, 0.82), "Release bundle": (0.999, 0.2),
     "Review report": (0.999, 0.82),
 }  # fmt: skip
 """Where each stands."""
@@ -178,7 +178,7 @@ def flow_chart() -> Chart:
         height=300, margin={"l": 8, "r": 8, "t": 16, "b": 24}, font={"size": FONT_SIZE}, paper_bgcolor="rgba(0,0,0,0)"
     )
     figure.add_sankey(
-        arrangement="fixed", textfont={"size": FONT_SIZE + 1, "weight": 600},
+        arrangement="fixed", textfont={"size": FONT_SIZE + 1, "weight": 600, "shadow": "none"},
         node={
             "label": [name + ends.get(name, "") for name in _NODES],
             "color": [FAILED if name in _INSIDE else GOOD for name in _NODES],

@@ -34,6 +34,12 @@ from dpsynth_core.schema import Schema
 MARK = "For internal review, not for release."
 MOST_ITEMS = 15
 """Items of a diagnostic that are listed, worst first."""
+TONES = {
+    **dict.fromkeys(("passed", "approve", "proven", "excellent", "good"), "good"),
+    **dict.fromkeys(("to weigh", "asymptotic", "heuristic", "fair", "unknown", "hold", "not looked at"), "fair"),
+    **dict.fromkeys(("failed", "void", "none", "poor"), "bad"),
+}
+"""How a verdict is coloured; its word says the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +98,10 @@ def review_report(
     number = count(1)
 
     def draw(chart: Chart) -> Drawn:
-        text = chart.figure.to_html(full_html=False, include_plotlyjs=False, div_id=f"figure-{next(number)}")
+        text = chart.figure.to_html(
+            full_html=False, include_plotlyjs=False, div_id=f"figure-{next(number)}",
+            config={"responsive": True, "displayModeBar": False},
+        )  # fmt: skip
         return Drawn(markup=Markup(text), alt=chart.alt)  # noqa: S704  see Drawn
 
     sections = [
@@ -109,7 +118,7 @@ def review_report(
     if outcome:
         sections.append(Section(title="Configuration", code=outcome.order.to_json()))
     plotly = Markup(get_plotlyjs())  # noqa: S704  the library itself
-    return _template().render(mark=MARK, plotly=plotly, sections=sections).encode()
+    return _template().render(mark=MARK, plotly=plotly, sections=sections, tones=TONES).encode()
 
 
 @cache
@@ -139,7 +148,7 @@ def _when(decision: Decision) -> str:
 
 def _checked(checks: Checklist, drawn: Drawn) -> Section:
     rows = [
-        (WORDS[check.state], check.title, check.asked, check.measured, " ".join((check.evidence, *check.details)))
+        (WORDS[check.state], check.title, check.asked, check.measured, "\n".join((check.evidence, *check.details)))
         for check in checks.checks
     ]
     return Section(

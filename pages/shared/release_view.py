@@ -93,8 +93,8 @@ def show_answer(session: Session, place: int, found: Checklist) -> None:
                 st.badge(f"{label}: {len(found.of(state))}", icon=icon, color=colour)
         plain_list(f"{check.title}: {check.evidence}" for check in found.final)
         plain_list(f"{check.title}: {check.measured} ({check.asked})" for check in found.overrulable)
-    if place not in session.evidence:
-        _gather(session, place)
+        if place not in session.evidence:
+            _gather(session, place)
 
 
 def _gather(session: Session, place: int) -> None:
@@ -142,7 +142,7 @@ def _line(check: Check) -> None:
             st.markdown(f"**{check.title}**")
         with st.container(width="stretch"):
             st.text(check.measured)
-    if check.state != "pass":
+    if check.state in ("warn", "fail"):
         st.text(check.evidence)
 
 
