@@ -94,7 +94,7 @@ def _compared(check: Check, value: float, where: str = "") -> Check:
     state: State = "pass" if value <= limit else "fail" if low is None or low > limit else "warn"
     doubt = "Above the threshold, though its interval reaches below. " if state == "warn" else ""
     return replace(
-        check, state=state, value=value, measured=f"{value:.2g}{where}{between}", evidence=f"{doubt}{check.evidence}"
+        check, state=state, value=value, measured=f"{value:.3g}{where}{between}", evidence=f"{doubt}{check.evidence}"
     )
 
 

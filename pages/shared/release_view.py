@@ -21,6 +21,7 @@ from pages.shared.releases import (
     collect_search,
     digest_of,
     history,
+    last_decision,
     outcome_words,
     record,
     report_of,
@@ -75,10 +76,12 @@ def ask_release(session: Session) -> int:
 
 def show_answer(session: Session, place: int, found: Checklist) -> None:
     """May this be released? What is missing, and what to press."""
-    approved = standing(session, place)
+    decided = last_decision(session, place)
     with st.container(border=True):
         st.subheader("May this be released?", anchor=False)
-        if approved is not None:
+        if decided is not None and decided.choice == "hold":
+            st.info("**On hold.** The bundle is not offered; a later decision can approve it.", icon=":material/pause:")
+        if decided is not None and decided.choice == "approve":
             st.success("**Approved.** Download the bundle at the end of this page.", icon=":material/verified:")
         elif found.final:
             st.error(f"**{found.answer}**", icon=":material/block:")
@@ -88,6 +91,8 @@ def show_answer(session: Session, place: int, found: Checklist) -> None:
             st.warning(f"**{found.answer}**", icon=":material/warning:")
         else:
             st.success(f"**{found.answer}**", icon=":material/check_circle:")
+        if decided is not None:
+            st.text(f"{decided.choice.capitalize()}: {decided.reviewer}, {decided.decided:%Y-%m-%d %H:%M} UTC")
         with st.container(horizontal=True):
             for state, (label, colour, icon) in STATE.items():
                 st.badge(f"{label}: {len(found.of(state))}", icon=icon, color=colour)

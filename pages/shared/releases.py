@@ -107,6 +107,12 @@ def history(session: Session) -> tuple[Decision, ...]:
     return tuple(session.decisions) if name is None or account_of(session) is None else docket().history(name)
 
 
+def last_decision(session: Session, place: int) -> Decision | None:
+    """The decision that stands for a release, if any."""
+    about = digest_of(session, place)
+    return next((decision for decision in reversed(history(session)) if decision.release == about), None)
+
+
 def standing(session: Session, place: int) -> Decision | None:
     """The approval that stands for a release, if any."""
     return approval(history(session), digest_of(session, place))

@@ -44,7 +44,10 @@ def decide(page: Page, choice: str, note: str) -> Page:
     page.get_by_role("textbox", name="Reviewer's name").press("Tab")
     quiet(page).get_by_role("textbox", name="Note: why?").fill(note)
     page.get_by_role("textbox", name="Note: why?").press("Tab")
-    return press(page, "Record the decision")
+    press(page, "Record the decision")
+    # The form begins afresh once the decision is on record.
+    expect(page.get_by_role("radio", name=choice)).not_to_be_checked()
+    return quiet(page)
 
 
 def test_a_full_review(visit: Visit, tmp_path: Path) -> None:
@@ -69,6 +72,7 @@ def test_a_full_review(visit: Visit, tmp_path: Path) -> None:
     assert MARK in report
 
     decide(page, "Hold", "One more look.")
+    expect(page.get_by_text("On hold.", exact=True)).to_be_visible()
     expect(page.get_by_role("button", name="Download the approved bundle")).to_have_count(0)
     decide(page, "Approve", "Good enough for a course, with its warnings.")
     expect(page.get_by_text("Approved.", exact=True)).to_be_visible()
