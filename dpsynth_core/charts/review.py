@@ -167,8 +167,12 @@ _FLOWS = (
 )
 
 
-def flow_chart() -> Chart:
-    """What leaves the building and what stays, as a flow from left to right."""
+def flow_chart(ink: str | None = None) -> Chart:
+    """What leaves the building and what stays, as a flow from left to right.
+
+    Args:
+        ink: Colour of the names, which stand on coloured ground; None: as the theme has it.
+    """
     place = {name: i for i, name in enumerate(_NODES)}
     # What the comparison has taken in does not come out.
     stays = [target in _INSIDE for _, target, _, _ in _FLOWS]
@@ -178,7 +182,7 @@ def flow_chart() -> Chart:
         height=300, margin={"l": 8, "r": 8, "t": 16, "b": 24}, font={"size": FONT_SIZE}, paper_bgcolor="rgba(0,0,0,0)"
     )
     figure.add_sankey(
-        arrangement="fixed", textfont={"size": FONT_SIZE + 1, "weight": 600, "shadow": "none"},
+        arrangement="fixed", textfont={"size": FONT_SIZE + 1, "weight": 600, "shadow": "none", "color": ink},
         node={
             "label": [name + ends.get(name, "") for name in _NODES],
             "color": [FAILED if name in _INSIDE else GOOD for name in _NODES],

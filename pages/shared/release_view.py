@@ -46,6 +46,8 @@ GROUP_NOTES = {
     "Sanity check": "Computed from the private rows: for internal review, not for release. It can raise an alarm, "
     "never give the all-clear.",
 }
+INK = {"light": "#101318", "dark": "#E8EAED"}
+"""The text colours of the two themes, for names on coloured ground."""
 FILES = {
     "synthetic.csv": "the rows, safe for spreadsheets",
     "synthetic.parquet": "the rows, with their types",
@@ -92,7 +94,8 @@ def show_answer(session: Session, place: int, found: Checklist) -> None:
         else:
             st.success(f"**{found.answer}**", icon=":material/check_circle:")
         if decided is not None:
-            st.text(f"{decided.choice.capitalize()}: {decided.reviewer}, {decided.decided:%Y-%m-%d %H:%M} UTC")
+            done = "Approved" if decided.choice == "approve" else "Put on hold"
+            st.text(f"{done} by {decided.reviewer}, {decided.decided:%Y-%m-%d %H:%M} UTC")
         with st.container(horizontal=True):
             for state, (label, colour, icon) in STATE.items():
                 st.badge(f"{label}: {len(found.of(state))}", icon=icon, color=colour)
@@ -208,7 +211,7 @@ def ask_words(session: Session) -> None:
 def show_products(session: Session, place: int) -> None:
     """What leaves and what stays, and the bundle's contents with their hashes."""
     as_table = st.toggle("Show as table", key="flow_table")
-    show_chart(flow_chart(), key="flow", as_table=as_table)
+    show_chart(flow_chart(INK.get(st.context.theme.type or "")), key="flow", as_table=as_table)
     st.markdown("**In the release bundle**, and nothing else:")
     with in_words("There is no release bundle."):
         bundle = bundle_of(session, place)
@@ -227,7 +230,8 @@ def ask_decision(session: Session, place: int, found: Checklist) -> None:
         "Decision", ["approve", "hold"], index=None, format_func=str.capitalize, key=f"choice_{session.ticket}",
         captions=["This very bundle may leave.", "It is not offered; nothing is deleted."],
     )  # fmt: skip
-    reviewer = right.text_input("Reviewer's name", max_chars=200, key="reviewer")
+    reviewer = right.text_input("Reviewer's name", session.reviewer, max_chars=200, key="reviewer")
+    session.reviewer = reviewer
     note = right.text_area(
         "Note: why?", max_chars=10_000, key=f"note_{session.ticket}", help="Internal. Needed where a check failed."
     )
@@ -275,7 +279,7 @@ def _decision_row(decision: Decision, *, this: bool) -> dict[str, str]:
         "reviewer": decision.reviewer,
         "note": decision.note,
         "release": f"{decision.release[:12]}{' (this one)' if this else ''}",
-        "failed checks": ", ".join(failed) or "none",
+        "failed checks": ", ".join(key.replace("_", " ") for key in failed) or "none",
         "policy": f"ε ≤ {asked.epsilon}, δ ≤ {asked.delta}" if asked else "",
     }
 

@@ -136,6 +136,8 @@ class Session:
     """SHA-256 of each release."""
     decisions: list[Decision] = field(default_factory=list)
     """In teaching mode, where there is no ledger: what was decided, oldest first."""
+    reviewer: str = ""
+    """Who decides."""
     ticket: str = field(default_factory=lambda: uuid.uuid4().hex)
     """Of the next decision: handed in twice, it is recorded once."""
     token: str = ""
