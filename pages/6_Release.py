@@ -20,7 +20,7 @@ from pages.shared.release_view import (
     show_pictures,
     show_products,
 )
-from pages.shared.releases import checks
+from pages.shared.releases import checks, history
 from pages.shared.runs import collect
 
 session = page("Release", "pages/6_Release.py")
@@ -31,8 +31,8 @@ gathered(session)
 with in_words("The ledger cannot be used."):
     place = ask_release(session)
     account = account_of(session)
-    found = checks(session, place, account)
-    show_answer(session, place, found)
+    found, decisions = checks(session, place, account), history(session)
+    show_answer(session, place, found, decisions)
 
     st.header("Checklist", anchor=False)
     show_mark(session)
@@ -46,7 +46,7 @@ with in_words("The ledger cannot be used."):
 
     st.header("Decision", anchor=False)
     ask_decision(session, place, found)
-    show_history(session, place)
+    show_history(session, place, decisions)
 
     st.header("Downloads", anchor=False)
-    show_downloads(session, place)
+    show_downloads(session, place, decisions)

@@ -59,7 +59,7 @@ class Checklist:
         if self.of("open"):
             return "Not yet. Evidence is missing."
         if self.overrulable:
-            return "Only for a reason. Something misses your thresholds."
+            return "Not as it stands. Something misses your thresholds."
         return "Yes, with warnings to weigh." if self.of("warn") else "Yes. Everything you asked for holds."
 
 

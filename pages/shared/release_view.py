@@ -20,7 +20,6 @@ from pages.shared.releases import (
     bundle_of,
     collect_search,
     digest_of,
-    history,
     last_decision,
     outcome_words,
     record,
@@ -46,6 +45,7 @@ GROUP_NOTES = {
     "Sanity check": "Computed from the private rows: for internal review, not for release. It can raise an alarm, "
     "never give the all-clear.",
 }
+WAYS = "Hold it, make another release, or approve it below with a reason."
 INK = {"light": "#101318", "dark": "#E8EAED"}
 """The text colours of the two themes, for names on coloured ground."""
 FILES = {
@@ -76,9 +76,9 @@ def ask_release(session: Session) -> int:
     return place
 
 
-def show_answer(session: Session, place: int, found: Checklist) -> None:
+def show_answer(session: Session, place: int, found: Checklist, decisions: tuple[Decision, ...]) -> None:
     """May this be released? What is missing, and what to press."""
-    decided = last_decision(session, place)
+    decided = last_decision(session, place, decisions)
     with st.container(border=True):
         st.subheader("May this be released?", anchor=False)
         if decided is not None and decided.choice == "hold":
@@ -90,9 +90,9 @@ def show_answer(session: Session, place: int, found: Checklist) -> None:
         elif found.of("open"):
             st.info(f"**{found.answer}** Press the button: it takes up to a minute.", icon=":material/help:")
         elif found.overrulable:
-            st.warning(f"**{found.answer}**", icon=":material/warning:")
+            st.warning(f"**{found.answer}** {WAYS}", icon=":material/warning:")
         else:
-            st.success(f"**{found.answer}**", icon=":material/check_circle:")
+            st.success(f"**{found.answer}** Decide below.", icon=":material/check_circle:")
         if decided is not None:
             done = "Approved" if decided.choice == "approve" else "Put on hold"
             st.text(f"{done} by {decided.reviewer}, {decided.decided:%Y-%m-%d %H:%M} UTC")
@@ -257,9 +257,8 @@ def ask_decision(session: Session, place: int, found: Checklist) -> None:
     st.caption(where)
 
 
-def show_history(session: Session, place: int) -> None:
+def show_history(session: Session, place: int, decisions: tuple[Decision, ...]) -> None:
     """Every decision so far, newest first."""
-    decisions = history(session)
     if not decisions:
         return
     st.markdown("**Decisions so far**")
@@ -284,12 +283,12 @@ def _decision_row(decision: Decision, *, this: bool) -> dict[str, str]:
     }
 
 
-def show_downloads(session: Session, place: int) -> None:
+def show_downloads(session: Session, place: int, decisions: tuple[Decision, ...]) -> None:
     """The two products, apart from each other."""
     left, right = st.columns(2)
     with left.container(border=True):
         st.markdown("**Release bundle** (may leave)")
-        approved = standing(session, place)
+        approved = standing(session, place, decisions)
         if approved is None:
             st.markdown("Offered once a reviewer has approved it.")
             st.caption(MEANING["hold"])

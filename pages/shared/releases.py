@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger import Account
 from dpsynth_core.orders import Outcome
+from dpsynth_core.private import PrivateTable
 from dpsynth_core.report import (
     Bundle,
     Checklist,
@@ -107,15 +108,15 @@ def history(session: Session) -> tuple[Decision, ...]:
     return tuple(session.decisions) if name is None or account_of(session) is None else docket().history(name)
 
 
-def last_decision(session: Session, place: int) -> Decision | None:
-    """The decision that stands for a release, if any."""
+def last_decision(session: Session, place: int, decisions: tuple[Decision, ...]) -> Decision | None:
+    """The decision that stands for a release, if any, out of the data set's."""
     about = digest_of(session, place)
-    return next((decision for decision in reversed(history(session)) if decision.release == about), None)
+    return next((decision for decision in reversed(decisions) if decision.release == about), None)
 
 
-def standing(session: Session, place: int) -> Decision | None:
-    """The approval that stands for a release, if any."""
-    return approval(history(session), digest_of(session, place))
+def standing(session: Session, place: int, decisions: tuple[Decision, ...]) -> Decision | None:
+    """The approval that stands for a release, if any, out of the data set's decisions."""
+    return approval(decisions, digest_of(session, place))
 
 
 def record(session: Session, place: int, choice: Choice, *, reviewer: str, note: str) -> Decision:
@@ -150,9 +151,11 @@ def report_of(session: Session, place: int) -> Callable[[], bytes]:
     """Writes the internal review report when it is asked for."""
 
     def write() -> bytes:
-        private, outcome, evidence = session.private(), session.outcomes[place], session.evidence[place]
-        if private is None:
+        outcome, evidence = session.outcomes[place], session.evidence[place]
+        if session.data is None:
             raise DPSynthError("There is no table. Choose one on the Data page.")
+        # With the facts of the release: those on the Data page may have changed since.
+        private = PrivateTable(session.data.table, outcome.schema)
         account, about = account_of(session), digest_of(session, place)
         decisions = tuple(decision for decision in history(session) if decision.release == about)
         return review_report(

@@ -137,7 +137,7 @@ def test_what_passes_is_approved_and_offered(mode: str) -> None:
     app = settled(app.button(key="decide").click().run())
     assert "Approved" in app.success[0].value
     assert "Download the approved bundle" in downloads(app)
-    approved = standing(session_of(app), 0)
+    approved = standing(session_of(app), 0, history(session_of(app)))
     assert approved is not None
     archive = approved_archive(session_of(app), 0, approved)
     with zipfile.ZipFile(io.BytesIO(archive)) as bundle:
