@@ -67,7 +67,8 @@ def search(session: Session, place: int) -> None:
 
 
 def collect_search(session: Session) -> None:
-    """Keep evidence that has arrived, for the Diagnostics page too."""
+    """Keep evidence that has arrived, for the Diagnostics page too; and see that the next decision has a ticket."""
+    session.ticket = session.ticket or uuid.uuid4().hex
     job, place = session.search, session.searched
     if job is not None and place is not None and isinstance(job.result, Evidence):
         session.evidence[place] = job.result
@@ -131,7 +132,7 @@ def record(session: Session, place: int, choice: Choice, *, reviewer: str, note:
     if name is None:
         session.decisions.append(decision)
     else:
-        docket().record(name, decision, ticket=session.ticket)
+        docket().record(name, decision, ticket=session.ticket or uuid.uuid4().hex)
     session.ticket = uuid.uuid4().hex
     return decision
 

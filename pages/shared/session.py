@@ -5,7 +5,6 @@ It lives in Streamlit's session state: in the server's memory, for one browser s
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -98,24 +97,6 @@ class Session:
     """The last preview on simulated rows."""
     outcomes: list[Outcome] = field(default_factory=list)
     """What this visitor's runs on this table have made, oldest first."""
-    compared: list[int] = field(default_factory=list)
-    """Places of the releases that are being compared."""
-    examined: tuple[str, ...] = ()
-    """Columns that are being looked at; none means all."""
-    found: dict[Subject, Evaluation] = field(default_factory=dict)
-    """What releases were found to be worth. Private: internal to the session."""
-    examination: Job | None = None
-    """The examination at work, or the last one."""
-    subject: Subject | None = None
-    """What it examines."""
-    answers: dict[Question, Answer] = field(default_factory=dict)
-    """What p-values were found to be worth."""
-    enquiry: Job | None = None
-    """The enquiry at work, or the last one."""
-    question: Question | None = None
-    """What it asks."""
-    replay: Replay | None = None
-    """The last false discovery drawn from nothing."""
     reservation: int | None = None
     """The ledger's number of the charge for the run at work, or the last one."""
     paid: dict[int, int] = field(default_factory=dict)
@@ -138,8 +119,26 @@ class Session:
     """In teaching mode, where there is no ledger: what was decided, oldest first."""
     reviewer: str = ""
     """Who decides."""
-    ticket: str = field(default_factory=lambda: uuid.uuid4().hex)
+    ticket: str = ""
     """Of the next decision: handed in twice, it is recorded once."""
+    compared: list[int] = field(default_factory=list)
+    """Places of the releases that are being compared."""
+    examined: tuple[str, ...] = ()
+    """Columns that are being looked at; none means all."""
+    found: dict[Subject, Evaluation] = field(default_factory=dict)
+    """What releases were found to be worth. Private: internal to the session."""
+    examination: Job | None = None
+    """The examination at work, or the last one."""
+    subject: Subject | None = None
+    """What it examines."""
+    answers: dict[Question, Answer] = field(default_factory=dict)
+    """What p-values were found to be worth."""
+    enquiry: Job | None = None
+    """The enquiry at work, or the last one."""
+    question: Question | None = None
+    """What it asks."""
+    replay: Replay | None = None
+    """The last false discovery drawn from nothing."""
     token: str = ""
     """Under which a reload finds this session again."""
     _private: PrivateTable | None = None
@@ -168,12 +167,12 @@ class Session:
         self.rows_per_person = 1
         self.draft_version += 1
         self.outcomes, self.preview = [], None
-        self.compared, self.examined, self.found = [], (), {}
-        self.examination = self.subject = None
-        self.answers, self.enquiry, self.question, self.replay = {}, None, None, None
         self.paid, self.evidence, self.bundles, self.digests, self.decisions = {}, {}, {}, {}, []
         self.search = self.searched = None
         self.said = Publication()
+        self.compared, self.examined, self.found = [], (), {}
+        self.examination = self.subject = None
+        self.answers, self.enquiry, self.question, self.replay = {}, None, None, None
 
     @property
     def missing(self) -> list[str]:
