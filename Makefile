@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: run test test-all audit lint types bench clean
+.PHONY: run test test-all audit lint types bench pictures clean
 
 run: $(STAMP)-run
 	$(BIN)/streamlit run app.py
@@ -27,6 +27,9 @@ types: $(STAMP)-dev
 
 bench: $(STAMP)-dev
 	$(BIN)/python -m benchmarks
+
+pictures: $(STAMP)-dev
+	$(BIN)/python -m docs.pictures.make
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
 
 from dpsynth_core.errors import LedgerError
 
@@ -35,6 +36,32 @@ def database(url: str) -> sa.Engine:
             f"The ledger's address cannot be used ({type(error).__name__}). Give a SQLAlchemy URL such as "
             "'sqlite:////srv/dpsynth/ledger.db' and install the driver that it names."
         ) from None
+
+
+@contextlib.contextmanager
+def transaction(engine: sa.Engine, *, writes: bool = False) -> Iterator[sa.Connection]:
+    """All or nothing. A broken constraint is the caller's to explain; whatever else goes wrong is told in words."""
+    try:
+        with engine.connect() as connection:
+            connection.execution_options(**{WRITES: writes})
+            with connection.begin():
+                yield connection
+    except IntegrityError:
+        raise
+    except SQLAlchemyError as error:
+        raise LedgerError(
+            f"The ledger cannot be used: {getattr(error, 'orig', None) or error}. See that its database "
+            "can be written to, and look whether the charge is on record before you run again."
+        ) from error
+
+
+def create_tables(engine: sa.Engine, tables: sa.MetaData) -> None:
+    """Create what is not there yet."""
+    # If two processes start at once, the later one may fail; at its second look the tables are there.
+    with contextlib.suppress(LedgerError, IntegrityError), transaction(engine, writes=True) as connection:
+        tables.create_all(connection)
+    with transaction(engine, writes=True) as connection:
+        tables.create_all(connection)
 
 
 def _sqlite_engine(url: sa.URL) -> sa.Engine:

@@ -15,7 +15,7 @@ import hashlib
 import hmac
 import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, localcontext
@@ -23,10 +23,10 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError
 
 from dpsynth_core.budget import Budget
-from dpsynth_core.database import WRITES, database
+from dpsynth_core.database import create_tables, database, transaction
 from dpsynth_core.errors import BudgetError, LedgerError, ParameterError
 
 T = TypeVar("T")
@@ -39,27 +39,28 @@ def _text(*names: str) -> list[sa.Column[str]]:
     return [sa.Column(name, sa.Text, nullable=False) for name in names]
 
 
-_schema = sa.MetaData()
-_keys = sa.Table("dpsynth_key", _schema, sa.Column("id", sa.Integer, primary_key=True), *_text("digest"))
-_accounts = sa.Table(
+TABLES = sa.MetaData()
+"""Of the ledger's database; what is kept beside the accounts joins them here."""
+_keys = sa.Table("dpsynth_key", TABLES, sa.Column("id", sa.Integer, primary_key=True), *_text("digest"))
+ACCOUNTS = sa.Table(
     "dpsynth_accounts",
-    _schema,
+    TABLES,
     sa.Column("fingerprint", sa.String(200), primary_key=True),
     sa.Column("rows_per_person", sa.Integer, nullable=False),
     *_text("label", "epsilon", "delta", "created"),
 )
 _charges = sa.Table(
     "dpsynth_charges",
-    _schema,
+    TABLES,
     sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("fingerprint", sa.ForeignKey(_accounts.c.fingerprint), nullable=False, index=True),
+    sa.Column("fingerprint", sa.ForeignKey(ACCOUNTS.c.fingerprint), nullable=False, index=True),
     sa.Column("run_id", sa.String(200), nullable=False, unique=True),
     *_text("purpose", "epsilon", "delta", "details", "created"),
     sqlite_autoincrement=True,
 )
 _settlements = sa.Table(
     "dpsynth_settlements",
-    _schema,
+    TABLES,
     sa.Column("charge", sa.ForeignKey(_charges.c.id), primary_key=True, autoincrement=False),
     *_text("state", "reason", "settled"),
 )
@@ -152,10 +153,7 @@ class Ledger:
         refuses any other: under another key every table would look new and get a new budget.
         """
         self._engine = database(url)
-        # If two processes start at once, the later one may fail; at its second look the tables are there.
-        with contextlib.suppress(LedgerError, IntegrityError):
-            self._create_tables()
-        self._create_tables()
+        create_tables(self._engine, TABLES)
         if key is not None:
             self._check_key(hmac.new(key, b"dpsynth ledger key", hashlib.sha256).hexdigest())
 
@@ -168,7 +166,7 @@ class Ledger:
         # If another process opens the account at this very moment, its terms stand and are compared below.
         with contextlib.suppress(IntegrityError), self._transaction(writes=True) as connection:
             if _find_account(connection, fingerprint) is None:
-                connection.execute(_accounts.insert().values(fingerprint=fingerprint, **terms))
+                connection.execute(ACCOUNTS.insert().values(fingerprint=fingerprint, **terms))
         with self._transaction() as connection:
             account = _require_account(connection, fingerprint)
         if (account.total, account.rows_per_person) == (total, rows_per_person):
@@ -242,24 +240,8 @@ class Ledger:
                 final = f"Charge {charge} is {present}, which is final, and cannot be {state}."
                 raise LedgerError(f"{final} Make a new charge for a new run.")
 
-    @contextlib.contextmanager
-    def _transaction(self, *, writes: bool = False) -> Iterator[sa.Connection]:
-        try:
-            with self._engine.connect() as connection:
-                connection.execution_options(**{WRITES: writes})
-                with connection.begin():
-                    yield connection
-        except IntegrityError:
-            raise
-        except SQLAlchemyError as error:
-            raise LedgerError(
-                f"The ledger cannot be used: {getattr(error, 'orig', None) or error}. See that its database "
-                "can be written to, and look whether the charge is on record before you run again."
-            ) from error
-
-    def _create_tables(self) -> None:
-        with self._transaction(writes=True) as connection:
-            _schema.create_all(connection)
+    def _transaction(self, *, writes: bool = False) -> contextlib.AbstractContextManager[sa.Connection]:
+        return transaction(self._engine, writes=writes)
 
     def _check_key(self, digest: str) -> None:
         stored = sa.select(_keys.c.digest)
@@ -330,7 +312,7 @@ def _entry(row: sa.Row[Any]) -> Entry:
 
 
 def _find_account(connection: sa.Connection, fingerprint: str, *, lock: bool = False) -> Account | None:
-    query = sa.select(_accounts).where(_accounts.c.fingerprint == fingerprint)
+    query = sa.select(ACCOUNTS).where(ACCOUNTS.c.fingerprint == fingerprint)
     # SQLite ignores the lock and needs none: a writer has the whole database.
     row = connection.execute(query.with_for_update() if lock else query).one_or_none()
     if row is None:

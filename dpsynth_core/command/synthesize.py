@@ -15,7 +15,7 @@ import pandas as pd
 
 from dpsynth_core.budget import Budget, Guarantee
 from dpsynth_core.command.terminal import Bar, Listener, new_file, read_schema, say
-from dpsynth_core.errors import DPSynthError, ParameterError
+from dpsynth_core.errors import ParameterError
 from dpsynth_core.fingerprint import fingerprint
 from dpsynth_core.intake.readers import read_table
 from dpsynth_core.ledger import Ledger, spend
@@ -43,7 +43,11 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         help="a parameter of the mechanism, instead of the suggested value; may be repeated",
     )  # fmt: skip
     command.add_argument("--out", type=Path, required=True, help="the bundle, a zip file that is not there yet")
-    command.add_argument("--budget", help="open the data set's account with this total epsilon, once and for all")
+    command.add_argument(
+        "--budget",
+        help="open the data set's account with this total epsilon, once and for all; without it the account of a new "
+        "data set covers this run and nothing more",
+    )
     command.add_argument("--budget-delta", default="0", help="the account's total delta")
     command.add_argument("--teaching", action="store_true", help="public or simulated data: no ledger, no account")
     command.add_argument("--title", default=Publication().title, help="what the table is called in the bundle")
@@ -92,7 +96,7 @@ def _paid(chosen: argparse.Namespace, table: pd.DataFrame, schema: Schema, order
     settings = Settings.from_environment()
     key = settings.installation_key()
     ledger, name = Ledger(settings.ledger_url, key=key), fingerprint(table, key)
-    _open(ledger, name, chosen, schema)
+    note = _open(ledger, name, chosen, schema, order)
     listener = Listener(bar := Bar())
     try:
         made = spend(
@@ -110,27 +114,27 @@ def _paid(chosen: argparse.Namespace, table: pd.DataFrame, schema: Schema, order
     assert account is not None  # noqa: S101  it was charged above
     left = account.left
     words = f"Left of the account: epsilon {amount(left.epsilon)}, delta {amount(left.delta)}"
-    return replace(made, left=f"{words}, of {amount(account.total.epsilon)} and {amount(account.total.delta)}.")
+    words += f", of {amount(account.total.epsilon)} and {amount(account.total.delta)}."
+    return replace(made, left=f"{words} {note}".rstrip())
 
 
-def _open(ledger: Ledger, name: str, chosen: argparse.Namespace, schema: Schema) -> None:
-    """See that there is an account for this table and this unit of protection."""
-    if chosen.budget is not None:
-        total = Budget.of(chosen.budget, chosen.budget_delta)
+def _open(ledger: Ledger, name: str, chosen: argparse.Namespace, schema: Schema, order: Order) -> str:
+    """See that there is an account for this table and this unit of protection; what to know about it, in words."""
+    account = ledger.account(name)
+    if chosen.budget is not None or account is None:
+        # Whoever states no total gets the strictest: what this run costs, and no second look.
+        total = order.total if chosen.budget is None else Budget.of(chosen.budget, chosen.budget_delta)
         label = chosen.title if chosen.title != Publication().title else chosen.data.name
         ledger.open_account(name, total=total, label=label[:200], rows_per_person=schema.rows_per_person)
-        return
-    account = ledger.account(name)
-    if account is None:
-        raise DPSynthError(
-            "This data set has no account. Fix the total epsilon that it may ever spend with --budget, for instance "
-            "--budget 3. If the data are public or simulated, say --teaching: then nothing is charged."
-        )
+        if chosen.budget is not None:
+            return ""
+        return "No --budget was given, so the account was opened for this run alone: nothing more can be spent."
     if account.rows_per_person != schema.rows_per_person:
         raise ParameterError(
             "rows_per_person", schema.rows_per_person, allowed=f"{account.rows_per_person}, as in the account",
             remedy="Correct it in the schema.",
         )  # fmt: skip
+    return ""
 
 
 def _order(chosen: argparse.Namespace, schema: Schema, n: int) -> Order:

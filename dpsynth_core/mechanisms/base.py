@@ -40,6 +40,8 @@ class Mechanism(ABC):
     """What it does, in a sentence."""
     good_for: ClassVar[str]
     """When to choose it, in a sentence."""
+    beware: ClassVar[str] = ""
+    """What a reviewer must know about its rows, in a sentence or two."""
     paper: ClassVar[str]
     """Where it comes from."""
     status: ClassVar[Status] = "proven"

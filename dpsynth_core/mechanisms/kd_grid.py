@@ -30,6 +30,10 @@ class KDGrid(Mechanism):
     title: ClassVar[str] = "Thresholded grid"
     summary: ClassVar[str] = "Counts equal cells with noise and keeps only those that stand out."
     good_for: ClassVar[str] = "Two or three numeric columns whose rows fill a small part of the domain."
+    beware: ClassVar[str] = (
+        "Cells with few rows are dropped as noise, so rare combinations vanish; with more than a few "
+        "columns a grid is too coarse to keep how they go together."
+    )
     paper: ClassVar[str] = "Kreačić et al. (2023), Algorithms 1 and 5."
 
     bins: int | None = setting(None, title="Bins per numeric column")

@@ -59,6 +59,10 @@ class KDTree(Mechanism):
     title: ClassVar[str] = "KD tree"
     summary: ClassVar[str] = "Cuts the domain finely where there are rows and coarsely where there are none."
     good_for: ClassVar[str] = "Clustered numbers, small epsilon, and tables with many columns."
+    beware: ClassVar[str] = (
+        "Within a box rows are spread evenly, so fine structure is lost; rare combinations are merged with "
+        "their surroundings or dropped."
+    )
     paper: ClassVar[str] = "Kreačić et al. (2023), Algorithms 2 and 3; split rule of Zhang, Xiao & Xie (2016)."
 
     rule: Literal["privtree", "levels"] = setting("privtree", title="Split rule", advanced=True, labels=RULES)

@@ -46,6 +46,10 @@ class MWEM(Mechanism):
     title: ClassVar[str] = "MWEM"
     summary: ClassVar[str] = "Corrects a uniform histogram where it answers the chosen questions worst."
     good_for: ClassVar[str] = "A few columns and known questions. Beware of false discoveries: it is coarse."
+    beware: ClassVar[str] = (
+        "Only the questions that were chosen are fitted; between them the rows are nearly uniform, which "
+        "makes ordinary tests find differences that are not there."
+    )
     paper: ClassVar[str] = "Hardt, Ligett & McSherry (2012); Montoya Perez et al. (2024), section 3.2."
 
     bins: int | None = None

@@ -35,6 +35,10 @@ class NoisyBayes(Mechanism):
     good_for: ClassVar[str] = (
         "A few bell-shaped columns with tight bounds and many rows. Shapes other than a bell get lost."
     )
+    beware: ClassVar[str] = (
+        "Every column becomes bell-shaped within its bounds: skewness, peaks and how more than two columns "
+        "go together are lost."
+    )
     counts_cells: ClassVar[bool] = False
     paper: ClassVar[str] = "Bowen & Liu (2016), as compared by Snoke & Slavković (2018)."
     audit_runs: ClassVar[int] = 200
@@ -100,6 +104,7 @@ class Bayes(Mechanism):
     good_for: ClassVar[str] = (
         "Comparing only: how much is lost to the model, and how much to the noise. Never for release."
     )
+    beware: ClassVar[str] = "There is no noise at all: it is a reference, and never private."
     counts_cells: ClassVar[bool] = False
     paper: ClassVar[str] = "Raghunathan, Reiter & Rubin (2003); the non-private reference of Snoke & Slavković (2018)."
     status: ClassVar[Status] = "none"

@@ -29,6 +29,10 @@ class PerturbedHistogram(Mechanism):
     good_for: ClassVar[str] = (
         "One to three columns and many rows per cell. Beware of false discoveries at small epsilon."
     )
+    beware: ClassVar[str] = (
+        "Negative counts are set to zero, which adds rows to empty cells; at small epsilon ordinary tests "
+        "find differences that are not there."
+    )
     paper: ClassVar[str] = "Montoya Perez et al. (2024), after Dwork et al. (2006)."
 
     bins: int | None = setting(None, title="Bins per numeric column")

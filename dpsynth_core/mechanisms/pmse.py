@@ -83,6 +83,9 @@ class PMSE(Mechanism):
     good_for: ClassVar[str] = (
         "A few columns with bell-shaped or simple categorical laws, regressions, and small epsilon."
     )
+    beware: ClassVar[str] = (
+        "The rows follow a regression model: what the model cannot express is not in them, however large epsilon is."
+    )
     counts_cells: ClassVar[bool] = False
     paper: ClassVar[str] = "Snoke & Slavković (2018), Algorithm 2, with an exact judge in place of greedy trees."
     audit_runs: ClassVar[int] = 100

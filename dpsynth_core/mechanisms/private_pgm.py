@@ -81,6 +81,7 @@ class PrivatePGM(Mechanism):
         "Counts columns and strongly related pairs with noise and draws rows from a matching model."
     )
     good_for: ClassVar[str] = "Tables of many mixed columns; how pairs of columns go together."
+    beware: ClassVar[str] = "Only the measured pairs of columns are kept; all others are what the model makes of them."
     paper: ClassVar[str] = (
         "McKenna, Sheldon & Miklau (2019); trees after McKenna, Miklau & Sheldon (2021), rounds after McKenna et al. "
         "(2022); Montoya Perez et al. (2024)."

@@ -37,6 +37,9 @@ class SmoothedHistogram(Mechanism):
     good_for: ClassVar[str] = (
         "Few rows out of many, few cells; tests between groups of equal size stay valid, though they find little."
     )
+    beware: ClassVar[str] = (
+        "Rows are mixed with uniform noise, so differences between groups shrink and many real ones are missed."
+    )
     paper: ClassVar[str] = "Wasserman & Zhou (2010); Montoya Perez et al. (2024)."
 
     bins: int | None = setting(None, title="Bins per numeric column")

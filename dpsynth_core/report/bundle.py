@@ -7,6 +7,7 @@ import io
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import resources
 from types import MappingProxyType
 
@@ -38,6 +39,31 @@ class Bundle:
                 member.compress_type, member.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
                 archive.writestr(member, content)
         return buffer.getvalue()
+
+    @cached_property
+    def archive(self) -> bytes:
+        """The same, made once."""
+        return self.to_zip()
+
+    @property
+    def sha256(self) -> str:
+        """Of the archive: what an approval is about."""
+        return hashlib.sha256(self.archive).hexdigest()
+
+    def contents(self) -> tuple[tuple[str, int, str], ...]:
+        """Name, size and SHA-256 of every file."""
+        return tuple((name, len(content), hashlib.sha256(content).hexdigest()) for name, content in self.files.items())
+
+
+def release_digest(outcome: Outcome) -> str:
+    """SHA-256 of what a run has made, whatever is said about it: rows, public facts, configuration, guarantee."""
+    digest = hashlib.sha256()
+    for part in (
+        *(safe_csv(table) for table in outcome.tables),
+        *(text.encode() for text in (outcome.schema.to_json(), outcome.order.to_json(), repr(outcome.guarantee))),
+    ):
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest.hexdigest()
 
 
 def release_bundle(outcome: Outcome, publication: Publication | None = None) -> Bundle:

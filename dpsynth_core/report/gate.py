@@ -57,7 +57,7 @@ def admit(outcome: Outcome, publication: Publication) -> Admitted:
         if part.name not in UNREAD | {"tables"}:
             _check(getattr(outcome, part.name))
     _check(publication)
-    _check_claim(outcome)
+    check_claim(outcome)
     tables = tuple(_rows(table, outcome.schema) for table in _listed(outcome.tables))
     return Admitted(
         order=outcome.order, schema=outcome.schema, tables=tables, guarantee=outcome.guarantee, publication=publication
@@ -75,7 +75,8 @@ def check_publishable(schema: Schema, guarantee: Guarantee) -> None:
         )
 
 
-def _check_claim(outcome: Outcome) -> None:
+def check_claim(outcome: Outcome) -> None:
+    """Refuse a run whose guarantee is void or is not that of its order; quick, because no row is read."""
     check_publishable(outcome.schema, outcome.guarantee)
     if outcome.order.seed is not None:
         raise DPSynthError("A seeded run cannot be a release: anybody can repeat its noise. Run it without a seed.")

@@ -17,6 +17,7 @@ import pandas as pd
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from dpsynth_core.charts.review import WORDS, claims_chart
 from dpsynth_core.charts.spending import spending_chart
 from dpsynth_core.charts.theme import Chart
 from dpsynth_core.diagnostics import DIAGNOSTICS, Measure, Result
@@ -24,6 +25,7 @@ from dpsynth_core.evaluation import Evaluation
 from dpsynth_core.ledger import Account
 from dpsynth_core.orders import Outcome
 from dpsynth_core.private import PrivateTable
+from dpsynth_core.report.checklist import Checklist
 from dpsynth_core.report.decision import Decision
 from dpsynth_core.report.figures import figures
 from dpsynth_core.report.wording import amount, claim, loss, meaning, unit
@@ -32,6 +34,12 @@ from dpsynth_core.schema import Schema
 MARK = "For internal review, not for release."
 MOST_ITEMS = 15
 """Items of a diagnostic that are listed, worst first."""
+TONES = {
+    **dict.fromkeys(("passed", "approve", "proven", "excellent", "good"), "good"),
+    **dict.fromkeys(("to weigh", "asymptotic", "heuristic", "fair", "unknown", "hold", "not looked at"), "fair"),
+    **dict.fromkeys(("failed", "void", "none", "poor"), "bad"),
+}
+"""How a verdict is coloured; its word says the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +80,8 @@ def review_report(
     outcome: Outcome | None = None,
     account: Account | None = None,
     decision: Decision | None = None,
+    checks: Checklist | None = None,
+    earlier: Sequence[Decision] = (),
 ) -> bytes:
     """The report as an HTML page; every section carries the mark that it is not for release.
 
@@ -81,16 +91,22 @@ def review_report(
         evaluation: What diagnostics found.
         outcome: The run behind the synthetic rows, where it is known.
         account: The data set's account, where there is one.
-        decision: What the reviewer has decided, if anything.
+        decision: What the reviewer has decided last, if anything.
+        checks: The checklist behind it.
+        earlier: Decisions before that one, oldest first.
     """
     number = count(1)
 
     def draw(chart: Chart) -> Drawn:
-        text = chart.figure.to_html(full_html=False, include_plotlyjs=False, div_id=f"figure-{next(number)}")
+        text = chart.figure.to_html(
+            full_html=False, include_plotlyjs=False, div_id=f"figure-{next(number)}",
+            config={"responsive": True, "displayModeBar": False},
+        )  # fmt: skip
         return Drawn(markup=Markup(text), alt=chart.alt)  # noqa: S704  see Drawn
 
     sections = [
-        _decided(decision),
+        _decided(decision, earlier),
+        *([_checked(checks, draw(claims_chart(checks.checks)))] if checks else []),
         *([_guarantee(outcome)] if outcome else []),
         *([_budget(account, draw(spending_chart(account)))] if account else []),
         _facts(original.schema),
@@ -102,7 +118,7 @@ def review_report(
     if outcome:
         sections.append(Section(title="Configuration", code=outcome.order.to_json()))
     plotly = Markup(get_plotlyjs())  # noqa: S704  the library itself
-    return _template().render(mark=MARK, plotly=plotly, sections=sections).encode()
+    return _template().render(mark=MARK, plotly=plotly, sections=sections, tones=TONES).encode()
 
 
 @cache
@@ -112,12 +128,33 @@ def _template() -> jinja2.Template:
     return page.from_string(text)
 
 
-def _decided(decision: Decision | None) -> Section:
+def _decided(decision: Decision | None, earlier: Sequence[Decision]) -> Section:
     if decision is None:
         return Section(title="Decision", texts=["No decision has been recorded."])
-    when = decision.decided.strftime("%Y-%m-%d %H:%M UTC")
-    texts = [f"{decision.reviewer}, {when}.", *([decision.note] if decision.note.strip() else [])]
-    return Section(title="Decision", verdict=decision.choice, texts=texts)
+    texts = [f"{decision.reviewer}, {_when(decision)}.", *([decision.note] if decision.note.strip() else [])]
+    if decision.thresholds is not None:
+        asked = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in decision.thresholds.to_dict().items())
+        texts.append(f"Thresholds at the time: {asked}.")
+    rows = [(_when(one), one.choice, one.reviewer, one.note) for one in reversed(earlier)]
+    return Section(
+        title="Decision", verdict=decision.choice, texts=texts, head=("before that", "decision", "reviewer", "note"),
+        rows=rows,
+    )  # fmt: skip
+
+
+def _when(decision: Decision) -> str:
+    return decision.decided.strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _checked(checks: Checklist, drawn: Drawn) -> Section:
+    rows = [
+        (WORDS[check.state], check.title, check.asked, check.measured, "\n".join((check.evidence, *check.details)))
+        for check in checks.checks
+    ]
+    return Section(
+        title="Checklist", verdict=checks.answer, figures=[drawn],
+        head=("verdict", "claim", "asked", "measured", "evidence"), rows=rows,
+    )  # fmt: skip
 
 
 def _guarantee(outcome: Outcome) -> Section:

@@ -45,6 +45,7 @@ def start(session: Session, order: Order) -> None:
             details={"mechanism": order.mechanism.key, "tables": order.copies},
         )  # fmt: skip
         settlement = LedgerSettlement(ledger=ledger, reservation=reservation.id)
+    session.reservation = None if settlement is None else settlement.reservation
     plan = plan_for(order.mechanism, session.schema, len(session.data.table), order.epsilon, order.delta)
     session.job_data = session.data
     session.cost = f"ε {number(order.total.epsilon)}, δ {number(order.total.delta)}"
@@ -95,5 +96,7 @@ def collect(session: Session) -> None:
         session.job = session.job_data = None
     job = session.job
     if job is not None and job.state == "finished" and isinstance(job.result, Outcome):
+        if session.reservation is not None:
+            session.paid[len(session.outcomes)] = session.reservation
         session.outcomes.append(job.result)
         job.result = None

@@ -19,6 +19,7 @@ from dpsynth_core.inference.replay import Replay
 from dpsynth_core.jobs import Job
 from dpsynth_core.orders import Order, Outcome
 from dpsynth_core.private import PrivateTable
+from dpsynth_core.report import Bundle, Decision, Evidence, Publication, Thresholds
 from dpsynth_core.schema import Schema
 from pages.shared.choices import Choices
 from pages.shared.memory import MEMORY, browser_of
@@ -124,6 +125,30 @@ class Session:
     """The last preview on simulated rows."""
     outcomes: list[Outcome] = field(default_factory=list)
     """What this visitor's runs on this table have made, oldest first."""
+    reservation: int | None = None
+    """The ledger's number of the charge for the run at work, or the last one."""
+    paid: dict[int, int] = field(default_factory=dict)
+    """The ledger's number of the charge for each release, by its place in the history."""
+    evidence: dict[int, Evidence] = field(default_factory=dict)
+    """What was gathered for a review, by the release's place. Private: internal to the session."""
+    search: Job | None = None
+    """The gathering at work, or the last one."""
+    searched: int | None = None
+    """The release that it is about."""
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    """What the reviewer asks."""
+    said: Publication = field(default_factory=Publication)
+    """What the reviewer says about the table when publishing it."""
+    bundles: dict[int, tuple[Publication, Bundle]] = field(default_factory=dict)
+    """The bundle of each release, as it was last packed."""
+    digests: dict[int, str] = field(default_factory=dict)
+    """SHA-256 of each release."""
+    decisions: list[Decision] = field(default_factory=list)
+    """In teaching mode, where there is no ledger: what was decided, oldest first."""
+    reviewer: str = ""
+    """Who decides."""
+    ticket: str = ""
+    """Of the next decision: handed in twice, it is recorded once."""
     compared: list[int] = field(default_factory=list)
     """Places of the releases that are being compared."""
     examined: tuple[str, ...] = ()
@@ -182,6 +207,9 @@ class Session:
         self.rows_per_person = 1
         self.draft_version += 1
         self.outcomes, self.preview = [], None
+        self.paid, self.evidence, self.bundles, self.digests, self.decisions = {}, {}, {}, {}, []
+        self.search = self.searched = None
+        self.said = Publication()
         self.compared, self.examined, self.found = [], (), {}
         self.examination = self.subject = None
         self.answers, self.enquiry, self.question, self.replay = {}, None, None, None

@@ -19,7 +19,7 @@
 14  References, verdicts, worst items: ``test_diagnostics_browser``; permuted columns: ``tests/diagnostics``.
     The sections of Trade-offs, which are pages in all but name, are held to 1, 4, 5, 6, 9 and 10 in
     ``test_tradeoffs_browser``.
-15  What leaves and what stays: with the Release page.
+15  What leaves and what stays, contents with SHA-256: ``test_release_browser``; ``tests/report``.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from dpsynth_core.charts import ORIGINAL, SYNTHETIC
 from pages.shared.frame import HOME, STAGES, Stage
 from tests.app.test_browser import csv_of, go, open_estimates, press, quiet, release_with, spent, use, write
 from tests.app.test_diagnostics_browser import finished
+from tests.app.test_release_browser import gathered
 from tests.app.test_synthesize_browser import to_synthesize
 
 pytestmark = pytest.mark.browser
@@ -52,6 +53,7 @@ DRAWN = """() => [...document.querySelectorAll('[data-testid=stPlotlyChart]')].m
     x: [...chart.querySelectorAll('[class^=x][class$=title]')].map(title => title.textContent).join(''),
     y: [...chart.querySelectorAll('[class^=y][class$=title]')].map(title => title.textContent).join(''),
     listed: chart.querySelectorAll('.ytick').length,
+    flow: chart.querySelectorAll('.sankey-node').length,
     small: [...chart.querySelectorAll('text')].filter(text => text.textContent.trim()
         && text.getBoundingClientRect().height && parseFloat(getComputedStyle(text).fontSize) < 12)
         .map(text => text.textContent),
@@ -94,7 +96,7 @@ def drawn(page: Page) -> Page:
     """The page once every chart has been drawn."""
     page.wait_for_function(
         "() => [...document.querySelectorAll('[data-testid=stPlotlyChart]')]"
-        ".every(chart => chart.querySelector('[class^=x][class$=title]'))"
+        ".every(chart => chart.querySelector('[class^=x][class$=title], .sankey'))"
     )
     return page
 
@@ -139,6 +141,8 @@ def test_every_page_is_accessible_and_every_chart_readable(visit: Visit, scheme:
         expect(page.get_by_role("heading", level=1)).to_have_text(stage.title)
         if stage.title == "Diagnostics":
             finished(page)
+        if stage.title == "Release":
+            gathered(page)
         unfold(page)
         check_accessible(drawn(page), stage)
         compared += check_charts(page, stage)
@@ -157,8 +161,8 @@ def check_charts(page: Page, stage: Stage) -> int:
     compared = 0
     for chart in page.evaluate(DRAWN):
         assert len(chart["alt"]) > 20, (stage.title, chart)
-        assert chart["x"], (stage.title, chart)
-        assert chart["y"] or chart["listed"] or "shared out" in chart["alt"], (stage.title, chart)
+        assert chart["x"] or chart["flow"], (stage.title, chart)
+        assert chart["y"] or chart["flow"] or chart["listed"] or "shared out" in chart["alt"], (stage.title, chart)
         assert chart["small"] == [], (stage.title, chart)
         legend = chart["legend"]
         if {"original", "synthetic"} <= set(legend):

@@ -74,10 +74,9 @@ def test_a_table_is_made_paid_for_and_examined(desk: Path) -> None:
 
 
 def test_a_mistake_is_told_in_words_without_a_traceback(desk: Path) -> None:
-    failed = command(desk, *MAKE, "--out", "bundle.zip")
+    failed = command(desk, *MAKE, "--out", "bundle.zip", "--budget", "0.5")
     assert failed.returncode == 2
-    assert "no account" in failed.stderr
-    assert "--budget" in failed.stderr
+    assert "left: epsilon 0.5" in failed.stderr
     assert "Traceback" not in failed.stderr
     assert not failed.stdout
     assert not (desk / "bundle.zip").exists()
@@ -98,6 +97,18 @@ def test_teaching_needs_no_ledger(desk: Path, capsys: pytest.CaptureFixture[str]
         order = Order.from_json(archive.read("configuration.json"))
     assert order.mechanism.rows == 50
     assert order.total.epsilon == 2
+
+
+def test_without_a_stated_total_the_account_covers_one_run(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*MAKE, "--out", "a.zip"]) == 0
+    assert "opened for this run alone" in capsys.readouterr().out
+    opened = account(desk)
+    assert opened is not None
+    assert (opened.total.epsilon, opened.left.epsilon) == (1, 0)
+    assert main([*MAKE, "--out", "b.zip"]) == 2
+    assert not Path("b.zip").exists()
+    assert main([*MAKE, "--out", "b.zip", "--budget", "3"]) == 2
+    assert "Neither can be changed" in capsys.readouterr().err
 
 
 def test_two_runs_never_draw_the_same(desk: Path) -> None:

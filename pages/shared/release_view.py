@@ -1,0 +1,312 @@
+"""The Release page's parts: the answer, the checklist, what leaves, and the decision."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dpsynth_core.charts.review import claims_chart, epsilon_chart, flow_chart
+from dpsynth_core.errors import DPSynthError
+from dpsynth_core.ledger import Account
+from dpsynth_core.report import Check, Checklist, Decision
+from dpsynth_core.report.check import GROUPS, State
+from dpsynth_core.report.decision import MEANING, Choice, missing_for
+from dpsynth_core.report.publication import MOST_CHARACTERS
+from dpsynth_core.report.review import MARK
+from dpsynth_core.report.thresholds import LIMITS, Thresholds
+from pages.shared.frame import Colour, guarantee_badge, in_words, show_error
+from pages.shared.job_view import watch
+from pages.shared.releases import (
+    approved_archive,
+    bundle_of,
+    collect_search,
+    digest_of,
+    last_decision,
+    outcome_words,
+    record,
+    report_of,
+    search,
+    standing,
+)
+from pages.shared.reviews import release_name
+from pages.shared.session import Session
+from pages.shared.show import plain_list, show_chart
+from pages.shared.words import number
+
+STATE: dict[State, tuple[str, Colour, str]] = {
+    "pass": ("Pass", "green", ":material/check_circle:"),
+    "warn": ("Warn", "orange", ":material/warning:"),
+    "open": ("Open", "gray", ":material/help:"),
+    "fail": ("Fail", "red", ":material/cancel:"),
+}
+GROUP_NOTES = {
+    "Privacy": "From the run, the ledger and what people have declared. A red line here cannot be overruled, but for "
+    "your own policy on epsilon and delta.",
+    "Quality": "Computed from the private rows: for internal review, not for release. The thresholds are yours.",
+    "Sanity check": "Computed from the private rows: for internal review, not for release. It can raise an alarm, "
+    "never give the all-clear.",
+}
+WAYS = "Hold it, make another release, or approve it below with a reason."
+INK = {"light": "#101318", "dark": "#E8EAED"}
+"""The text colours of the two themes, for names on coloured ground."""
+FILES = {
+    "synthetic.csv": "the rows, safe for spreadsheets",
+    "synthetic.parquet": "the rows, with their types",
+    "schema.json": "the public facts",
+    "configuration.json": "mechanism, parameters and budget, exactly",
+    "data_card.md": "what a reader must know, in plain language",
+    "reproduce.py": "runs the same pipeline again",
+    "croissant.json": "the same for machines (Croissant)",
+    "SHA256SUMS": "what each file must hash to",
+}
+
+
+def ask_release(session: Session) -> int:
+    """Which of the session's releases is under review."""
+    places = list(range(len(session.outcomes)))
+    if len(places) == 1:
+        place = 0
+    else:
+        place = st.selectbox(
+            "Release under review", places[::-1], format_func=lambda at: release_name(session, at), key="reviewed"
+        )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        guarantee_badge(session.outcomes[place].guarantee)
+        st.badge(f"ε = {number(session.outcomes[place].guarantee.epsilon)}", color="gray")
+        st.text(outcome_words(session.outcomes[place]))
+    return place
+
+
+def show_answer(session: Session, place: int, found: Checklist, decisions: tuple[Decision, ...]) -> None:
+    """May this be released? What is missing, and what to press."""
+    decided = last_decision(session, place, decisions)
+    with st.container(border=True):
+        st.subheader("May this be released?", anchor=False)
+        if decided is not None and decided.choice == "hold":
+            st.info("**On hold.** The bundle is not offered; a later decision can approve it.", icon=":material/pause:")
+        if decided is not None and decided.choice == "approve":
+            st.success("**Approved.** Download the bundle at the end of this page.", icon=":material/verified:")
+        elif found.final:
+            st.error(f"**{found.answer}**", icon=":material/block:")
+        elif found.of("open"):
+            st.info(f"**{found.answer}** Press the button: it takes up to a minute.", icon=":material/help:")
+        elif found.overrulable:
+            st.warning(f"**{found.answer}** {WAYS}", icon=":material/warning:")
+        else:
+            st.success(f"**{found.answer}** Decide below.", icon=":material/check_circle:")
+        if decided is not None:
+            done = "Approved" if decided.choice == "approve" else "Put on hold"
+            st.text(f"{done} by {decided.reviewer}, {decided.decided:%Y-%m-%d %H:%M} UTC")
+        with st.container(horizontal=True):
+            for state, (label, colour, icon) in STATE.items():
+                st.badge(f"{label}: {len(found.of(state))}", icon=icon, color=colour)
+        plain_list(f"{check.title}: {check.evidence}" for check in found.final)
+        plain_list(f"{check.title}: {check.measured} ({check.asked})" for check in found.overrulable)
+        if place not in session.evidence:
+            _gather(session, place)
+
+
+def _gather(session: Session, place: int) -> None:
+    job = session.search
+    if job is not None and job.active and session.searched == place:
+        watch(job, expected=None, release=False, key="search")
+        return
+    if job is not None and session.searched == place and job.state in ("cancelled", "failed"):
+        heading = "The gathering was cancelled." if job.state == "cancelled" else "The evidence could not be gathered."
+        show_error(heading, DPSynthError(f"{job.problem} Nothing is charged for it."))
+    if st.button("Gather the evidence", type="primary", icon=":material/fact_check:", key="gather"):
+        with in_words("The evidence was not gathered."):
+            search(session, place)
+            st.rerun()
+    st.caption("Compares the release with the original. Nothing is charged, and the result stays inside.")
+
+
+def gathered(session: Session) -> None:
+    """Keep what has arrived before the page is drawn."""
+    collect_search(session)
+
+
+def show_checklist(found: Checklist) -> None:
+    """Every check in a line, in groups; what did not pass says why, the rest stands one click away."""
+    for group in GROUPS:
+        mine = [check for check in found.checks if check.group == group]
+        with st.container(border=True):
+            st.subheader(group, anchor=False)
+            for check in mine:
+                _line(check)
+            st.caption(GROUP_NOTES[group])
+            with st.expander(f"Evidence: {group.lower()}", icon=":material/description:"):
+                for check in mine:
+                    st.markdown(f"**{check.title}**")
+                    st.text(f"Asked: {check.asked}. Measured: {check.measured}.\n{check.evidence}")
+                    plain_list(check.details)
+
+
+def _line(check: Check) -> None:
+    label, colour, icon = STATE[check.state]
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        with st.container(width=90):
+            st.badge(label, icon=icon, color=colour)
+        with st.container(width=330):
+            st.markdown(f"**{check.title}**")
+        with st.container(width="stretch"):
+            st.text(check.measured)
+    if check.state in ("warn", "fail"):
+        st.text(check.evidence)
+
+
+def show_pictures(session: Session, place: int, found: Checklist, account: Account | None) -> None:
+    """Claims beside thresholds, and epsilon beside policy."""
+    as_table = st.toggle("Show as tables", key="release_tables")
+    left, right = st.columns(2)
+    with left:
+        st.markdown("**Measured against asked**")
+        show_chart(claims_chart(found.checks), key="claims", as_table=as_table)
+    own, policy = session.outcomes[place].order.total.epsilon, session.thresholds.policy.epsilon
+    with right:
+        st.markdown("**Epsilon against policy**")
+        earlier = max(account.spent.epsilon - own, own - own) if account else own - own
+        chart = epsilon_chart(
+            earlier=earlier, this=own, policy=policy, total=account.total.epsilon if account else None
+        )
+        show_chart(chart, key="epsilon_policy", as_table=as_table)
+
+
+def ask_thresholds(session: Session) -> None:
+    """What the reviewer asks; it is recorded with the decision."""
+    now = session.thresholds
+    with st.expander("Change what is asked (thresholds)", icon=":material/tune:"), st.form("thresholds", border=False):
+        st.caption("The defaults are a starting point, not a standard. What you set is recorded with your decision.")
+        left, right = st.columns(2)
+        epsilon = left.text_input("Policy: epsilon, all together at most", now.epsilon, key="policy_epsilon")
+        delta = right.text_input("Policy: delta, all together at most", now.delta, key="policy_delta")
+        values = {}
+        for at, (name, limit) in enumerate(LIMITS.items()):
+            values[name] = (left, right)[at % 2].number_input(
+                f"{limit.title}, at most", 0.0, limit.most, float(getattr(now, name)), limit.step, help=limit.help,
+                key=f"limit_{name}",
+            )  # fmt: skip
+        if st.form_submit_button("Use these thresholds", icon=":material/check:"):
+            with in_words("These thresholds cannot be used."):
+                session.thresholds = Thresholds(epsilon=epsilon, delta=delta, **values)
+                st.rerun()
+
+
+def ask_words(session: Session) -> None:
+    """What is said about the table to everybody."""
+    with st.expander("What the bundle says about the table (public)", icon=":material/edit_note:"):
+        st.caption("These words are published as they are. They are part of what is approved.")
+        left, right = st.columns(2)
+        title = left.text_input("Title", session.said.title, max_chars=200, key="said_title")
+        publisher = right.text_input("Publisher", session.said.publisher, max_chars=200, key="said_publisher")
+        licence = right.text_input(
+            "Licence", session.said.license, max_chars=200, key="said_license",
+            help="The address of a licence, or its name.",
+        )  # fmt: skip
+        about = left.text_area("What its rows are about", session.said.description, max_chars=MOST_CHARACTERS,
+                               key="said_description", height=68)  # fmt: skip
+        with in_words("These words cannot be used."):
+            session.said = type(session.said)(title=title, publisher=publisher, license=licence, description=about)
+
+
+def show_products(session: Session, place: int) -> None:
+    """What leaves and what stays, and the bundle's contents with their hashes."""
+    as_table = st.toggle("Show as table", key="flow_table")
+    show_chart(flow_chart(INK.get(st.context.theme.type or "")), key="flow", as_table=as_table)
+    st.markdown("**In the release bundle**, and nothing else:")
+    with in_words("There is no release bundle."):
+        bundle = bundle_of(session, place)
+        rows = [
+            {"file": name, "what it is": FILES.get(name, "synthetic rows"), "bytes": f"{size:,}", "SHA-256": digest}
+            for name, size, digest in bundle.contents()
+        ]
+        st.dataframe(rows, hide_index=True, alt="Files of the release bundle with their sizes and hashes")
+        st.text(f"SHA-256 of the whole archive: {bundle.sha256}")
+
+
+def ask_decision(session: Session, place: int, found: Checklist) -> None:
+    """Approve or hold, with a name and a reason."""
+    left, right = st.columns([1, 2])
+    choice: Choice | None = left.radio(
+        "Decision", ["approve", "hold"], index=None, format_func=str.capitalize, key=f"choice_{session.ticket}",
+        captions=["This very bundle may leave.", "It is not offered; nothing is deleted."],
+    )  # fmt: skip
+    reviewer = right.text_input("Reviewer's name", session.reviewer, max_chars=200, key="reviewer")
+    session.reviewer = reviewer
+    note = right.text_area(
+        "Note: why?", max_chars=10_000, key=f"note_{session.ticket}", help="Internal. Needed where a check failed."
+    )
+    missing = missing_for(found, choice, reviewer, note)
+    if st.button(
+        "Record the decision", type="primary", icon=":material/gavel:", disabled=bool(missing) or choice is None,
+        key="decide",
+    ):  # fmt: skip
+        with in_words("The decision was not recorded."):
+            assert choice is not None  # noqa: S101  the button is disabled
+            record(session, place, choice, reviewer=reviewer, note=note)
+            st.rerun()
+    if missing:
+        st.markdown(
+            "**Before a decision can be recorded:**" if choice != "approve" else "**Before it can be approved:**"
+        )
+        plain_list(missing)
+    where = (
+        "Teaching mode: decisions are kept for this session only."
+        if session.mode == "teaching"
+        else "A decision is kept with the ledger, with its thresholds. It is never overwritten; a later one stands."
+    )
+    st.caption(where)
+
+
+def show_history(session: Session, place: int, decisions: tuple[Decision, ...]) -> None:
+    """Every decision so far, newest first."""
+    if not decisions:
+        return
+    st.markdown("**Decisions so far**")
+    about = digest_of(session, place)
+    st.dataframe(
+        [_decision_row(decision, this=decision.release == about) for decision in reversed(decisions)],
+        hide_index=True, alt="Decisions on releases of this data set, newest first",
+    )  # fmt: skip
+
+
+def _decision_row(decision: Decision, *, this: bool) -> dict[str, str]:
+    asked = decision.thresholds
+    failed = [key for key, state in decision.states.items() if state == "fail"]
+    return {
+        "when (UTC)": decision.decided.strftime("%Y-%m-%d %H:%M"),
+        "decision": decision.choice,
+        "reviewer": decision.reviewer,
+        "note": decision.note,
+        "release": f"{decision.release[:12]}{' (this one)' if this else ''}",
+        "failed checks": ", ".join(key.replace("_", " ") for key in failed) or "none",
+        "policy": f"ε ≤ {asked.epsilon}, δ ≤ {asked.delta}" if asked else "",
+    }
+
+
+def show_downloads(session: Session, place: int, decisions: tuple[Decision, ...]) -> None:
+    """The two products, apart from each other."""
+    left, right = st.columns(2)
+    with left.container(border=True):
+        st.markdown("**Release bundle** (may leave)")
+        approved = standing(session, place, decisions)
+        if approved is None:
+            st.markdown("Offered once a reviewer has approved it.")
+            st.caption(MEANING["hold"])
+        else:
+            st.caption(MEANING["approve"])
+            with in_words("The approved bundle cannot be offered."):
+                st.download_button(
+                    "Download the approved bundle", approved_archive(session, place, approved),
+                    f"approved_{approved.release[:12]}.zip", "application/zip", type="primary",
+                    icon=":material/download:", on_click="ignore", key="bundle",
+                )  # fmt: skip
+    with right.container(border=True):
+        st.markdown("**Internal review report** (stays)")
+        st.caption(MARK)
+        if place in session.evidence:
+            st.download_button(
+                "Download the review report", report_of(session, place), "internal_review.html", "text/html",
+                icon=":material/download:", on_click="ignore", key="report",
+            )  # fmt: skip
+        else:
+            st.markdown("Written once the evidence is gathered.")

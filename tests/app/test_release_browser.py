@@ -1,0 +1,116 @@
+"""A full review in a real browser: upload, release, evidence, approval, download, unzip, validate."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import mlcroissant as mlc
+import numpy as np
+import pandas as pd
+import pytest
+from playwright.sync_api import Page, expect
+
+from dpsynth_core.report.review import MARK
+from tests.app.test_browser import go, press, quiet, release_with, spent, use
+
+pytestmark = pytest.mark.browser
+
+Visit = Callable[[], Page]
+MINUTES = 3 * 60_000
+
+
+def survey(seed: int, rows: int = 400) -> bytes:
+    """A table with two groups and two ordered columns; another one for each seed."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 2, rows)
+    age = np.clip(rng.normal(40 + 5 * group, 12, rows), 0, 99).round().astype(int)
+    table = pd.DataFrame({"smokes": np.where(group, "yes", "no"), "age": age, "visits": rng.poisson(3, rows)})
+    return table.to_csv(index=False).encode()
+
+
+def gathered(page: Page) -> Page:
+    """Gather the evidence on the release at hand, and wait until it is there."""
+    press(page, "Gather the evidence")
+    expect(page.get_by_role("button", name="Download the review report")).to_be_visible(timeout=MINUTES)
+    return quiet(page)
+
+
+def decide(page: Page, choice: str, note: str) -> Page:
+    quiet(page).get_by_role("radio", name=choice).press("Space")
+    page.get_by_role("textbox", name="Reviewer's name").fill("Ada Reviewer")
+    page.get_by_role("textbox", name="Reviewer's name").press("Tab")
+    quiet(page).get_by_role("textbox", name="Note: why?").fill(note)
+    page.get_by_role("textbox", name="Note: why?").press("Tab")
+    press(page, "Record the decision")
+    # The form begins afresh once the decision is on record.
+    expect(page.get_by_role("radio", name=choice)).not_to_be_checked()
+    return quiet(page)
+
+
+def test_a_full_review(visit: Visit, tmp_path: Path) -> None:
+    page = release_with(visit(), survey(1))
+    press(page, "Open the account")
+    spent(page, "0 of 1")
+    press(page, "All of these are public knowledge")
+    press(page, "Skip ahead with suggested settings")
+    press(page, "Synthesize")
+    press(page, "Spend it and run")
+    expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible(timeout=MINUTES)
+    go(page, "Release")
+    expect(page.get_by_text("Not yet. Evidence is missing.")).to_be_visible()
+    expect(page.get_by_role("button", name="Record the decision")).to_be_disabled()
+    expect(page.get_by_role("button", name="Download the approved bundle")).to_have_count(0)
+    gathered(page)
+    expect(page.get_by_text("The guarantee holds for what ran").first).to_be_visible()
+    expect(page.get_by_text("charge 1; epsilon 0 of 1 left").first).to_be_visible()
+    with page.expect_download() as download:
+        use(page.get_by_role("button", name="Download the review report"))
+    report = Path(download.value.path()).read_text(encoding="utf-8")
+    assert MARK in report
+
+    decide(page, "Hold", "One more look.")
+    expect(page.get_by_text("On hold.", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Download the approved bundle")).to_have_count(0)
+    decide(page, "Approve", "Good enough for a course, with its warnings.")
+    expect(page.get_by_text("Approved.", exact=True)).to_be_visible()
+    page.reload()
+    expect(page.get_by_text("Approved.", exact=True)).to_be_visible()
+    with page.expect_download() as download:
+        use(quiet(page).get_by_role("button", name="Download the approved bundle"))
+    check_bundle(Path(download.value.path()), tmp_path)
+
+
+def check_bundle(archive: Path, place: Path) -> None:
+    with zipfile.ZipFile(archive) as bundle:
+        bundle.extractall(place)
+    sums = dict(line.split("  ")[::-1] for line in (place / "SHA256SUMS").read_text().splitlines())
+    assert set(sums) == {path.name for path in place.iterdir()} - {"SHA256SUMS"}
+    for name, digest in sums.items():
+        content = (place / name).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == digest
+        # Neither what was found nor who decided leaves with the rows.
+        assert MARK.encode() not in content
+        assert b"Ada Reviewer" not in content
+    dataset = mlc.Dataset(jsonld=place / "croissant.json")
+    assert not dataset.metadata.issues.errors
+    assert len(list(dataset.records("synthetic_rows"))) == 400
+
+
+def test_a_fact_read_from_the_data_follows_into_the_review(visit: Visit) -> None:
+    page = release_with(visit(), survey(2))
+    press(page, "Open the account")
+    spent(page, "0 of 1")
+    press(page, "Skip ahead with suggested settings")
+    press(page, "Synthesize")
+    press(page, "Spend it and run")
+    expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible(timeout=MINUTES)
+    go(page, "Release")
+    expect(page.get_by_text("No. This cannot be released as private.")).to_be_visible()
+    expect(page.get_by_text("Read from the data: smokes, age, visits.").first).to_be_visible()
+    expect(page.get_by_text("There is no release bundle.")).to_be_visible()
+    quiet(page).get_by_role("radio", name="Approve").press("Space")
+    expect(page.get_by_text("this cannot be overruled").first).to_be_visible()
+    expect(page.get_by_role("button", name="Record the decision")).to_be_disabled()

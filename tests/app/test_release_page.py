@@ -1,0 +1,306 @@
+"""The Release page as a reviewer finds it, without a browser."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dpsynth_core.errors import DPSynthError
+from dpsynth_core.evaluation import evaluate
+from dpsynth_core.inference import Proportion
+from dpsynth_core.intake.examples import EXAMPLES
+from dpsynth_core.orders import Order, Outcome, run_order
+from dpsynth_core.private import PrivateTable
+from dpsynth_core.report import Evidence, Thresholds, gather
+from dpsynth_core.report.evidence import Search
+from dpsynth_core.report.review import MARK
+from pages.shared.actions import account_of, load_example, load_upload, open_account, open_ledger
+from pages.shared.releases import (
+    approved_archive,
+    bundle_of,
+    checks,
+    collect_search,
+    history,
+    record,
+    report_of,
+    search,
+    standing,
+)
+from pages.shared.runs import collect, start
+from pages.shared.session import Session
+from tests.app.test_data_page import HOSTILE, assert_only_in_plain_text, session_of, settled, texts
+from tests.app.test_mechanism_page import page
+from tests.report.releases import Deaf, outcome_of
+from tests.test_jobs import finish
+
+EXAMPLE = "two_groups_signal"
+
+
+@lru_cache
+def made() -> Outcome:
+    """A release of the example with real noise, once for all tests: it cannot be changed."""
+    example = EXAMPLES[EXAMPLE]
+    return outcome_of(example.load(), example.schema, "perturbed_histogram")
+
+
+@lru_cache
+def found() -> Evidence:
+    example = EXAMPLES[EXAMPLE]
+    return gather(PrivateTable(example.load(), example.schema), Search(outcome=made()))
+
+
+def perfect() -> Evidence:
+    """Evidence in which nothing is amiss."""
+    evidence = found()
+    results = tuple(
+        replace(result, headline=replace(result.headline, value=0.001, low=0.0, high=0.002), items=())
+        for result in evidence.evaluation.results
+    )
+    assert evidence.discoveries is not None
+    rates = replace(evidence.discoveries, type_one=Proportion(count=5, reps=100))
+    return replace(evidence, evaluation=replace(evidence.evaluation, results=results), discoveries=rates)
+
+
+def ready(mode: str = "teaching", evidence: Evidence | None = None) -> Session:
+    session = Session(mode=mode)  # type: ignore[arg-type]
+    load_example(session, EXAMPLE)
+    if mode == "release":
+        open_account(session, "3", "1e-6")
+        assert session.data is not None
+        assert session.data.fingerprint is not None
+        charge = open_ledger().reserve(session.data.fingerprint, made().order.total, purpose="Synthesize")
+        open_ledger().commit(charge.id)
+        session.paid[0] = charge.id
+    session.outcomes.append(made())
+    if evidence is not None:
+        session.evidence[0] = evidence
+    return session
+
+
+def release(session: Session) -> AppTest:
+    return page("pages/6_Release.py", session)
+
+
+def ruled(app: AppTest, choice: str, reviewer: str = "Ada", note: str = "") -> AppTest:
+    (radio,) = (element for element in app.radio if element.label == "Decision")
+    radio.set_value(choice)
+    app.text_input(key="reviewer").set_value(reviewer)
+    (area,) = (element for element in app.text_area if element.label == "Note: why?")
+    area.set_value(note)
+    return settled(app.run())
+
+
+def downloads(app: AppTest) -> list[str]:
+    return [element.proto.label for element in app.main if element.type == "download_button"]
+
+
+def test_without_a_release_the_page_says_what_is_missing() -> None:
+    assert "needs a synthetic table" in release(Session()).info[0].value
+
+
+def test_before_anybody_has_looked_it_says_what_to_press() -> None:
+    app = release(ready())
+    assert "Evidence is missing" in app.info[0].value
+    assert not app.button(key="gather").disabled
+    assert app.button(key="decide").disabled
+    assert downloads(app) == []
+
+
+def test_evidence_is_gathered_by_a_worker_and_serves_diagnostics_too() -> None:
+    session = ready()
+    names = made().schema.names
+    session.found[0, names] = found().evaluation
+    search(session, 0)
+    assert session.search is not None
+    finish(session.search)
+    collect_search(session)
+    assert session.evidence[0].evaluation.verdict == found().evaluation.verdict
+    other = ready(evidence=None)
+    other.search, other.searched = session.search, 0
+    other.search.result = found()
+    collect_search(other)
+    assert other.found[0, names] is found().evaluation
+
+
+@pytest.mark.parametrize("mode", ["teaching", "release"])
+def test_what_passes_is_approved_and_offered(mode: str) -> None:
+    session = ready(mode, perfect())
+    app = release(session)
+    assert "Yes" in app.success[0].value
+    app = ruled(app, "approve")
+    app = settled(app.button(key="decide").click().run())
+    assert "Approved" in app.success[0].value
+    assert "Download the approved bundle" in downloads(app)
+    approved = standing(session_of(app), 0, history(session_of(app)))
+    assert approved is not None
+    archive = approved_archive(session_of(app), 0, approved)
+    with zipfile.ZipFile(io.BytesIO(archive)) as bundle:
+        assert "croissant.json" in bundle.namelist()
+        assert all(MARK.encode() not in bundle.read(name) for name in bundle.namelist())
+
+
+def test_a_later_hold_takes_an_approval_back_and_both_stay_on_record() -> None:
+    session = ready("release", perfect())
+    record(session, 0, "approve", reviewer="Ada", note="")
+    record(session, 0, "hold", reviewer="Bob", note="Wait.")
+    assert [decision.choice for decision in history(session)] == ["approve", "hold"]
+    app = release(session)
+    assert "Download the approved bundle" not in downloads(app)
+    assert "Offered once a reviewer has approved it." in [element.value for element in app.markdown]
+    table = app.dataframe[-1].value
+    assert list(table["reviewer"]) == ["Bob", "Ada"]
+    # Another session on the same data set sees the same history.
+    assert len(history(ready("release"))) == 2
+
+
+def test_a_double_click_records_once() -> None:
+    session = ready("release", perfect())
+    session.ticket = "the same"
+    record(session, 0, "hold", reviewer="Ada", note="")
+    session.ticket = "the same"
+    record(session, 0, "hold", reviewer="Ada", note="")
+    assert len(history(session)) == 1
+
+
+def test_what_is_missing_for_an_approval_is_listed_and_shrinks() -> None:
+    strict = ready(evidence=found())
+    strict.thresholds = Thresholds(columns=0.0001)
+    app = ruled(release(strict), "approve", reviewer="")
+    assert "Say in the note why" in texts(app)
+    assert "Give the reviewer's name." in texts(app)
+    assert app.button(key="decide").disabled
+    app = ruled(app, "approve", note="For a course.")
+    assert not app.button(key="decide").disabled
+
+
+def test_a_void_guarantee_has_no_bundle_and_cannot_be_approved() -> None:
+    session = ready("release", perfect())
+    session.outcomes[0] = replace(made(), guarantee=made().guarantee.weakened("void", "Read from the data."))
+    app = release(session)
+    assert "cannot be released as private" in app.error[0].value
+    assert "There is no release bundle." in [element.value for element in app.error]
+    app = ruled(app, "approve", note="Please.")
+    assert app.button(key="decide").disabled
+    with pytest.raises(DPSynthError):
+        record(session, 0, "approve", reviewer="Ada", note="Please.")
+    assert downloads(app) == ["Download the review report"]
+
+
+def test_a_release_that_nobody_paid_for_cannot_be_approved() -> None:
+    session = ready("release", perfect())
+    session.paid.clear()
+    assert checks(session, 0)["ledger"].state == "fail"
+    with pytest.raises(DPSynthError, match="cannot be overruled"):
+        record(session, 0, "approve", reviewer="Ada", note="It was free.")
+
+
+def test_a_run_of_this_session_is_found_in_the_ledger() -> None:
+    session = Session(mode="release")
+    load_example(session, EXAMPLE)
+    open_account(session, "3", "1e-6")
+    start(session, Order(mechanism=made().order.mechanism, epsilon="1"))
+    assert session.job is not None
+    finish(session.job)
+    collect(session)
+    account = account_of(session)
+    assert account is not None
+    assert session.paid == {0: account.entries[0].id}
+    assert checks(session, 0)["ledger"].state == "pass"
+
+
+def test_thresholds_are_the_reviewers_and_are_recorded() -> None:
+    app = release(ready("release", perfect()))
+    app.text_input(key="policy_epsilon").set_value("0.5")
+    app.number_input(key="limit_pairs").set_value(0.4)
+    (send,) = (element for element in app.button if element.label == "Use these thresholds")
+    app = settled(send.click().run())
+    session = session_of(app)
+    assert session.thresholds == Thresholds(epsilon="0.5", pairs=0.4)
+    assert checks(session, 0)["epsilon"].state == "fail"
+    decision = record(session, 0, "hold", reviewer="Ada", note="Too much.")
+    assert history(session)[-1] == decision
+    assert decision.thresholds == session.thresholds
+
+
+def test_thresholds_that_make_no_sense_are_told_in_words() -> None:
+    app = release(ready(evidence=perfect()))
+    app.text_input(key="policy_epsilon").set_value("lots")
+    (send,) = (element for element in app.button if element.label == "Use these thresholds")
+    app = settled(send.click().run())
+    assert "These thresholds cannot be used." in [element.value for element in app.error]
+    assert session_of(app).thresholds == Thresholds()
+
+
+def test_the_words_are_part_of_what_is_approved() -> None:
+    session = ready("release", perfect())
+    decision = record(session, 0, "approve", reviewer="Ada", note="")
+    session.said = replace(session.said, title="Another title")
+    assert bundle_of(session, 0).sha256 != decision.bundle
+    with zipfile.ZipFile(io.BytesIO(approved_archive(session, 0, decision))) as archive:
+        assert b"Another title" not in archive.read("data_card.md")
+
+
+def test_an_archive_that_is_not_the_approved_one_is_refused() -> None:
+    session = ready("release", perfect())
+    decision = record(session, 0, "approve", reviewer="Ada", note="")
+    with pytest.raises(DPSynthError, match="no longer the one"):
+        approved_archive(session, 0, replace(decision, bundle="0" * 64))
+
+
+def test_contents_are_listed_with_their_hashes() -> None:
+    session = ready(evidence=perfect())
+    app = release(session)
+    (table,) = (element.value for element in app.dataframe if "SHA-256" in element.value)
+    assert list(table["file"]) == list(bundle_of(session, 0).files)
+    assert all(len(digest) == 64 for digest in table["SHA-256"])
+
+
+def test_every_picture_has_a_table() -> None:
+    app = release(ready(evidence=found()))
+    assert len([element for element in app.main if element.type == "plotly_chart"]) == 3
+    app.toggle(key="release_tables").set_value(True)
+    app.toggle(key="flow_table").set_value(True)
+    app = settled(app.run())
+    assert not [element for element in app.main if element.type == "plotly_chart"]
+
+
+def test_the_report_tells_checklist_and_decisions() -> None:
+    session = ready("release", found())
+    record(session, 0, "hold", reviewer="<b>Ada</b>", note="First.")
+    record(session, 0, "hold", reviewer="Bob", note="Second.")
+    text = report_of(session, 0)().decode()
+    assert "Checklist" in text
+    assert "First." in text
+    assert "Second." in text
+    assert "&lt;b&gt;Ada" in text
+    assert "not a proof of privacy" in text
+
+
+def test_in_release_mode_all_is_marked() -> None:
+    app = release(ready("release"))
+    assert any("For internal review, not for release" in element.value for element in app.warning)
+
+
+def test_names_from_a_file_are_never_read_as_markup() -> None:
+    session = Session()
+    header = ",".join(f'"{name}"' for name in HOSTILE[:3])
+    rows = "\n".join(f"{i % 7},{i % 2},{HOSTILE[i % 4]}" for i in range(60))
+    load_upload(session, "x.csv", f"{header}\n{rows}".encode())
+    private, schema = session.private(), session.schema
+    assert private is not None
+    assert schema is not None
+    assert session.data is not None
+    order = Order(mechanism=made().order.mechanism, epsilon="1")
+    outcome = run_order(session.data.table, schema, order, "id", Deaf())
+    session.outcomes.append(outcome)
+    evaluation = evaluate(private, outcome.tables[0], ["marginals", "pairs"])
+    session.evidence[0] = gather(private, Search(outcome=outcome, evaluation=evaluation))
+    app: Any = release(session)
+    for hostile in HOSTILE[:3]:
+        assert_only_in_plain_text(app, hostile)
