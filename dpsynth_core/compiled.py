@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 
 F = TypeVar("F", bound=Callable[..., Any])
+PACKAGE = Path(__file__).parent
 
 
 def compiled(function: F) -> F:
@@ -17,3 +21,21 @@ def compiled(function: F) -> F:
     except RuntimeError:
         # Neither the package nor the user's cache directory can be written: compile anew in every process.
         return cast("F", numba.njit(nogil=True)(function))
+
+
+def _cache_folder() -> Path:
+    """A folder of its own for each version of the loops.
+
+    Loops call loops of other files, whose changes Numba does not notice: it would go on with the old ones.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        source = path.read_bytes()
+        if b"@compiled" in source:
+            digest.update(source)
+    return PACKAGE / "__pycache__" / f"loops-{digest.hexdigest()[:16]}"
+
+
+_config = cast("Any", numba.config)  # its attributes are made at run time
+if not _config.CACHE_DIR and os.access(PACKAGE, os.W_OK):
+    _config.CACHE_DIR = str(_cache_folder())

@@ -50,7 +50,7 @@ class Mechanism(ABC):
     """Whether it only works with a delta greater than zero."""
     takes_delta: ClassVar[bool] = False
     """Whether it works without a delta but makes use of one: then it is audited both ways."""
-    audit_runs: ClassVar[int] = 400
+    audit_runs: ClassVar[int] = 200
     """Times that the quick audit runs it on each of two neighbouring tables; 0 where one run takes too long, so that
     only its draws are attacked, one by one."""
 

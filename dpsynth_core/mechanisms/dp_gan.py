@@ -45,6 +45,10 @@ class DPGAN(Mechanism):
         "Comparing, and tables of tens of thousands of rows. Small tables come out badly, and groups may differ where "
         "they do not in the original."
     )
+    beware: ClassVar[str] = (
+        "Numbers come out roughly, rare labels may be lost, and groups that are alike may come out different: tests on "
+        "its rows find differences that are not there."
+    )
     counts_cells: ClassVar[bool] = False
     paper: ClassVar[str] = "Chen, Orekondy & Fritz (2020), as compared by Montoya Perez et al. (2024)."
     needs_delta: ClassVar[bool] = True

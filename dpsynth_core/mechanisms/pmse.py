@@ -24,8 +24,17 @@ from dpsynth_core.mechanisms.base import (
     no_progress,
 )
 from dpsynth_core.mechanisms.plan import Plan, Stage, setting
-from dpsynth_core.models.blocks import LARGEST_GROUP, Step, block_prior, small_groups, whole_blocks
+from dpsynth_core.models.blocks import (
+    LARGEST_GROUP,
+    Parents,
+    Step,
+    block_prior,
+    block_start,
+    small_groups,
+    whole_blocks,
+)
 from dpsynth_core.models.greedy import GreedyScore
+from dpsynth_core.models.parents import CHOOSING, candidates, choose_parents, most_parameters
 from dpsynth_core.models.parts import Part, parts_of
 from dpsynth_core.models.score import Randomness, Score
 from dpsynth_core.models.sequential import Mixture, SequentialModel
@@ -51,6 +60,10 @@ CANDIDATES = {1: 64, 2: 256, 3: 512}
 """Length of a list, by how many parameters it is for."""
 MOST_PARAMETERS = 600
 """Of a model, and a fifth of it of one column by itself: beyond, epsilon is spread so thin that nothing is left."""
+CHOOSING_SHARE = Fraction(1, 10)
+"""Of epsilon, for finding what columns lean on."""
+ENOUGH_EACH = 1_000
+"""Rows times epsilon for each parameter, from which on columns lean on more than one other."""
 ATTEMPTS = 3
 """Times that chains may be run on, twice as long each time, before the release is refused."""
 SECONDS_PER_VALUE = 6e-9
@@ -88,7 +101,7 @@ class PMSE(Mechanism):
     )
     counts_cells: ClassVar[bool] = False
     paper: ClassVar[str] = "Snoke & Slavković (2018), Algorithm 2, with an exact judge in place of greedy trees."
-    audit_runs: ClassVar[int] = 100
+    audit_runs: ClassVar[int] = 50
 
     sampler: Literal["lists", "metropolis"] = setting("lists", title="How parameters are drawn", labels=SAMPLERS)
     """How parameters are drawn. 'lists' selects from finite lists, finer and finer, with a proven guarantee.
@@ -106,6 +119,9 @@ class PMSE(Mechanism):
     """What random walks expect before looking: a moderate use of the declared bounds, or the paper's N(0, 100000)."""
     over_pairs: Literal["mean", "worst"] = setting("mean", title="Pairs of columns", advanced=True, labels=OVER_PAIRS)
     """How random walks combine the trees on different pairs of columns, where there are three columns or more."""
+    parents: int | None = setting(None, title="Columns to lean on", advanced=True)
+    """Earlier columns that each column leans on. None: as many as rows and epsilon can describe. Where that is fewer
+    than there are, a tenth of epsilon goes to finding those that go together most."""
     ratio: int = setting(2, title="Model rows per original row", advanced=True)
     """Rows of the model for each original row when the two are compared. Two finds most; the paper has one."""
     joint: int = setting(8, title="Most parameters in one walk", advanced=True)
@@ -129,6 +145,7 @@ class PMSE(Mechanism):
         check_choice("bound", self.bound, tuple(BOUNDS))
         check_choice("prior", self.prior, tuple(PRIORS))
         check_choice("over_pairs", self.over_pairs, tuple(OVER_PAIRS))
+        check_whole("parents", self.parents, 1, 1_000, optional=True)
         check_whole("ratio", self.ratio, 1, 10)
         check_whole("joint", self.joint, 0, 50)
         check_whole("chains", self.chains, 2, 64)
@@ -157,7 +174,11 @@ class PMSE(Mechanism):
     @classmethod
     def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:
         """Also the best tree as a judge. The score is the same for random walks, whose kernel is audited by itself."""
-        return {**super().audited(schema, n, epsilon), "best tree": cls(trees="optimal", ratio=1)}
+        return {
+            **super().audited(schema, n, epsilon),
+            "best tree": cls(trees="optimal", ratio=1),
+            "one parent": cls(parents=1),
+        }
 
     def judge(self, guarantee: Guarantee) -> Guarantee:
         """Only finite lists and a judge that one row moves little are proven."""
@@ -177,9 +198,12 @@ class PMSE(Mechanism):
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
         """One stage for each step, data sets together."""
         parts = self._parts(schema)
-        steps = self._steps(parts)
-        shares = _shares(budget, steps)
-        merged: dict[str, Fraction] = {}
+        most = self._most(parts, n, budget.epsilon / self.datasets)
+        # Which columns will be leaned on is not known beforehand: the first ones stand for them, at the same price.
+        parents = None if most is None else tuple(tuple(candidates(parts, j)[:most]) for j in range(len(parts)))
+        steps = self._steps(parts, parents)
+        choosing, shares = self._shares(parts, steps, budget, most)
+        merged: dict[str, Fraction] = {} if choosing is None else {CHOOSING: choosing.epsilon}
         for step, share in zip(steps, shares, strict=True):
             merged[step.label] = merged.get(step.label, Fraction(0)) + share.epsilon
         scores = pairs = 0.0
@@ -213,18 +237,23 @@ class PMSE(Mechanism):
     ) -> SequentialModel:
         # z is drawn once, before any score: u is then a fixed function of the parameters.
         score = self._score(table, parts, Randomness.draw(parts, self._model_rows(table.n), noise, even=True))
-        steps = self._steps(parts)
+        most = self._most(parts, table.n, budget.epsilon)
+        parents: Parents | None = None
+        if most is not None:
+            parents = choose_parents(table, parts, most, noise, CHOOSING_SHARE * budget.epsilon)
+        steps = self._steps(parts, parents)
+        _, shares = self._shares(parts, steps, budget, most)
         theta: FloatArray | None = None
-        for number, (step, share) in enumerate(zip(steps, _shares(budget, steps), strict=True)):
+        for number, (step, share) in enumerate(zip(steps, shares, strict=True)):
             tell = partial(_tell, progress, number, len(steps), f"Choosing {step.label}")
             tell(0.0)
             score.settle_empty(step.first)
             if theta is None:
-                theta = block_prior(parts, step.first, step.last)[0].copy()
+                theta = block_start(parts, step.first, step.last, parents)
             if self.sampler == "lists":
                 theta[step.places] = self._select(score, step, theta, noise, share.epsilon)
             else:
-                theta = self._walk(score, step, noise, share.epsilon, tell)
+                theta[step.places] = self._walk(score, step, theta, noise, share.epsilon, tell=tell)
             if step.final:
                 score.settle(theta, step.last)
                 theta = None
@@ -235,9 +264,7 @@ class PMSE(Mechanism):
         """A few of the parameters, from lists; the others stay as they are."""
 
         def scored(candidates: FloatArray) -> FloatArray:
-            lines = np.tile(theta, (len(candidates), 1))
-            lines[:, step.places] = candidates
-            return score(lines, step.last, step.pairs)
+            return score(step.filled(theta, candidates), step.last, step.pairs)
 
         _, deviation = block_prior(score.parts, step.first, step.last)
         zoom = self._zoom(step, score.parts, epsilon, score.rows)
@@ -246,9 +273,11 @@ class PMSE(Mechanism):
             noise=noise, sensitivity=self._sensitivity(score), epsilon=epsilon, label=step.label,
         )  # fmt: skip
 
-    def _walk(self, score: Score, step: Step, noise: Noise, epsilon: Fraction, tell: Tell) -> FloatArray:
+    def _walk(
+        self, score: Score, step: Step, theta: FloatArray, noise: Noise, epsilon: Fraction, *, tell: Tell
+    ) -> FloatArray:  # fmt: skip
         """All parameters of a block, by random walks that start where the prior says, whatever the data say."""
-        mean, deviation = block_prior(score.parts, step.first, step.last)
+        mean, deviation = (each[step.places] for each in block_prior(score.parts, step.first, step.last))
         starts = mean + deviation * ndtri(np.clip(noise.uniform(self.chains * step.size), 1e-12, 1 - 1e-12)).reshape(
             self.chains, step.size
         )
@@ -258,7 +287,7 @@ class PMSE(Mechanism):
             spread = deviation
 
         def scored(lines: FloatArray) -> FloatArray:
-            return -score(lines, step.last, step.pairs, worst=self.over_pairs == "worst")
+            return -score(step.filled(theta, lines), step.last, step.pairs, worst=self.over_pairs == "worst")
 
         def walked(generator: np.random.Generator, scale: float) -> Chains:
             scale = max(scale, 1 / (MOST_RATE * score.rows))  # less than epsilon allows is private, too
@@ -306,8 +335,35 @@ class PMSE(Mechanism):
             )  # fmt: skip
         return parts
 
-    def _steps(self, parts: tuple[Part, ...]) -> tuple[Step, ...]:
-        return small_groups(parts) if self.sampler == "lists" else whole_blocks(parts, self.joint)
+    def _steps(self, parts: tuple[Part, ...], parents: Parents | None) -> tuple[Step, ...]:
+        return small_groups(parts, parents) if self.sampler == "lists" else whole_blocks(parts, self.joint, parents)
+
+    def _most(self, parts: tuple[Part, ...], n: int, epsilon: Fraction) -> int | None:
+        """Columns that a column may lean on; None for all before it."""
+        widest = max(len(candidates(parts, j)) for j in range(len(parts)))
+        if self.parents is not None:
+            return self.parents if self.parents < widest else None
+        if sum(part.size for part in parts) <= self.joint:
+            return None
+        each = (most for most in range(widest, 1, -1) if n * epsilon / sum(most_parameters(parts, most)) >= ENOUGH_EACH)
+        most = next(each, 1)
+        return most if most < widest else None
+
+    def _shares(
+        self, parts: tuple[Part, ...], steps: tuple[Step, ...], budget: Budget, most: int | None
+    ) -> tuple[Budget | None, tuple[Budget, ...]]:
+        """For finding parents, and for each step: by number of parameters, or where parents are drawn by how many
+        there can be, so that no column's share tells what it leans on."""
+        if most is None or not steps:
+            return None, budget.split(*(step.size for step in steps)) if steps else ()
+        choosing, rest = budget.split(CHOOSING_SHARE, 1 - CHOOSING_SHARE)
+        weights = most_parameters(parts, most)
+        columns = dict.fromkeys(step.last for step in steps)
+        granted = dict(zip(columns, rest.split(*(weights[j] for j in columns)), strict=True))
+        shares: list[Budget] = []
+        for j, share in granted.items():
+            shares += share.split(*(step.size for step in steps if step.last == j))
+        return choosing, tuple(shares)
 
     def _zoom(self, step: Step, parts: tuple[Part, ...], epsilon: Fraction, rows: int) -> Zoom:
         _, deviation = block_prior(parts, step.first, step.last)
@@ -324,11 +380,6 @@ class PMSE(Mechanism):
 
     def _sensitivity(self, score: Score) -> Fraction:
         return self._looseness * score.sensitivity
-
-
-def _shares(budget: Budget, steps: tuple[Step, ...]) -> tuple[Budget, ...]:
-    """By number of parameters."""
-    return budget.split(*(step.size for step in steps)) if steps else ()
 
 
 def _tell(progress: Progress, number: int, parts: int, stage: str, done: float, /, *points: Point) -> None:

@@ -54,21 +54,27 @@ def natural(  # noqa: PLR0917
 
 @compiled
 def _lean(before: int, theta: FloatArray, start: int, correlation: FloatArray, own: int, out: FloatArray) -> None:  # noqa: PLR0917
-    """Weights from correlations: w = R^-1 r, and what is left for the column's own randomness."""
-    w = np.empty(before)
-    for f in range(before):
-        w[f] = math.tanh(theta[start + f])
-    _solve(correlation, w, before)
+    """Weights from correlations: w = R^-1 r, and what is left for the column's own randomness.
+
+    A feature whose parameter is not a number is not leaned on: its weight is zero, and its correlation follows.
+    """
+    leaned = np.flatnonzero(~np.isnan(theta[start : start + before]))
+    w, among = np.empty(len(leaned)), np.empty((len(leaned), len(leaned)))
+    for i in range(len(leaned)):
+        w[i] = math.tanh(theta[start + leaned[i]])
+        for k in range(len(leaned)):
+            among[i, k] = correlation[leaned[i], leaned[k]]
+    _solve(among, w, len(leaned))
     explained = 0.0
-    for f in range(before):
-        explained += math.tanh(theta[start + f]) * w[f]
+    for i in range(len(leaned)):
+        explained += math.tanh(theta[start + leaned[i]]) * w[i]
     factor = 1.0
     if explained > MOST_EXPLAINED:
         factor = math.sqrt(MOST_EXPLAINED / explained)
         explained = MOST_EXPLAINED
     out[own + 1] = math.sqrt(1.0 - max(explained, 0.0))
-    for f in range(before):
-        out[own + 2 + f] = factor * w[f]
+    for i in range(len(leaned)):
+        out[own + 2 + leaned[i]] = factor * w[i]
 
 
 @compiled
@@ -78,6 +84,8 @@ def _lean_nominal(levels: int, before: int, theta: FloatArray, start: int, out: 
         spread = 0.0
         for f in range(before):
             weight = theta[start + k * before + f]
+            if math.isnan(weight):
+                continue  # not leaned on
             out[own + 2 + k * before + f] = weight
             spread += weight * weight
         # A logit averaged over a normal leaning of variance v is flatter: about logit(a / sqrt(1 + 0.35 v)).

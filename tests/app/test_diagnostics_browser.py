@@ -39,6 +39,7 @@ def test_four_clicks_lead_from_home_to_finished_diagnostics(visit: Visit) -> Non
     expect(page.get_by_text("Traceback")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_two_releases_side_by_side_and_a_marked_download(visit: Visit, tmp_path: Path) -> None:
     page = visit()
     press(page, "Try an example")
@@ -97,8 +98,8 @@ def test_what_a_low_p_value_is_worth_on_a_perturbed_histogram(visit: Visit) -> N
     press(page, "Work it out")
     expect(page.get_by_text("Of 100 analysts testing a difference that does not exist")).to_be_visible(timeout=MINUTE)
     expect(page.get_by_text("calibrated for the privacy noise")).to_be_visible()
-    expect(page.get_by_role("figure", name="false discovery")).to_be_visible()
-    expect(page.get_by_role("figure", name="missed")).to_be_visible()
+    expect(page.get_by_role("figure", name="Share of differences reported that do not exist")).to_be_visible()
+    expect(page.get_by_role("figure", name="Share of differences missed")).to_be_visible()
 
     use(quiet(page).locator("summary").filter(has_text="All columns at once"))
     expect(page.get_by_role("region", name="P-values of every column")).to_be_visible()

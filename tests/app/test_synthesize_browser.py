@@ -165,6 +165,7 @@ def test_a_killed_worker_leaves_the_page_alive(visit: Visit, app_pid: int) -> No
     expect(page.get_by_role("button", name="Synthesize", exact=True)).to_be_enabled()
 
 
+@pytest.mark.slow
 def test_a_killed_worker_that_had_drawn_noise_leaves_the_charge_in_the_ledger(
     visitors: Visit,
 ) -> None:
@@ -184,6 +185,7 @@ def test_a_killed_worker_that_had_drawn_noise_leaves_the_charge_in_the_ledger(
     expect(page.get_by_text("The run failed.")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_cancelled_release_says_what_was_spent(visitors: Visit) -> None:
     page = step_for_release(visitors())
     expect(page.get_by_text(re.compile(r"Step \d+ of 100000 in process \d+ · \d+%"))).to_be_visible()
