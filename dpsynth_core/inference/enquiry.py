@@ -60,6 +60,8 @@ def answer(enquiry: Enquiry, progress: Progress = no_progress) -> Answer:
     sizes = [len(side) for side in comparison.split(enquiry.table)]
     scale = release.n / len(enquiry.table)
     budget = release.guarantee.budget
+    if budget is not None:
+        budget = budget.per_row(release.schema.rows_per_person)  # simulated tables have one row a person
     epsilon = None if budget is None else budget.epsilon
     problem, calibrated = "", None
     try:
