@@ -144,6 +144,7 @@ def test_more_jobs_than_workers_wait_their_turn_and_know_their_place(runner: Job
     finish(second)
 
 
+@pytest.mark.slow
 def test_a_large_table_that_waits_does_not_hold_up_a_cancel(runner: JobRunner) -> None:
     first, second = (runner.submit("Spin", job_tasks.spin) for _ in range(2))
     pid = process_of(first)
@@ -166,6 +167,7 @@ def test_a_cancelled_job_cannot_be_cancelled_twice(runner: JobRunner) -> None:
     assert till.settled == ["committed"]
 
 
+@pytest.mark.slow
 def test_an_idle_worker_that_is_killed_does_no_harm() -> None:
     runner = JobRunner(at_once=1)
     try:

@@ -135,6 +135,7 @@ def test_greedy_trees_break_the_bound_and_the_best_tree_does_not(capsys: pytest.
     assert best["largest move x n"] < 0.5
 
 
+@pytest.mark.slow
 def test_the_second_table_has_a_row_for_every_method(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["table2", "--reps", "2", "--json", "--shrink", "40"]) == 0
     (table,) = json.loads(capsys.readouterr().out)

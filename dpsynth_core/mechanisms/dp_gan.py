@@ -97,8 +97,8 @@ class DPGAN(Mechanism):
     def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:  # noqa: ARG003  alike for all tables
         """Few rounds and small networks, as the argument is the same for all: some critics a round, and all of them."""
         return {
-            "some critics": cls(rows_per_critic=5, rounds=8, batch=2, hidden=8, critic_steps=2),
-            "all critics": cls(rows_per_critic=5, rounds=3, batch=2, hidden=8, critic_steps=2, noise_multiplier=1e5),
+            "some critics": cls(rows_per_critic=5, rounds=4, batch=2, hidden=8, critic_steps=2),
+            "all critics": cls(rows_per_critic=5, rounds=2, batch=2, hidden=8, critic_steps=2, noise_multiplier=1e5),
         }
 
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:

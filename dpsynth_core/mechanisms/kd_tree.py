@@ -63,6 +63,7 @@ class KDTree(Mechanism):
         "Within a box rows are spread evenly, so fine structure is lost; rare combinations are merged with "
         "their surroundings or dropped."
     )
+    audit_runs: ClassVar[int] = 100
     paper: ClassVar[str] = "Kreačić et al. (2023), Algorithms 2 and 3; split rule of Zhang, Xiao & Xie (2016)."
 
     rule: Literal["privtree", "levels"] = setting("privtree", title="Split rule", advanced=True, labels=RULES)

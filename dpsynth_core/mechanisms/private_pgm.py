@@ -88,7 +88,7 @@ class PrivatePGM(Mechanism):
     )
 
     takes_delta: ClassVar[bool] = True
-    audit_runs: ClassVar[int] = 50
+    audit_runs: ClassVar[int] = 25
 
     strategy: Literal["tree", "adaptive", "given"] = setting("tree", labels=STRATEGIES)
     """What is counted: single columns and a tree of pairs; also pairs that the tree's model misses; or exactly the

@@ -192,6 +192,7 @@ def test_the_critics_gradients_are_those_of_automatic_differentiation() -> None:
     assert np.abs(np.asarray(network.slopes(critic, rows) - reference)).max() < 1e-5
 
 
+@pytest.mark.slow
 def test_with_many_rows_and_little_noise_shares_and_means_are_learned() -> None:
     rng = np.random.default_rng(2)
     n = 4_000

@@ -64,6 +64,7 @@ def test_two_releases_side_by_side_and_a_marked_download(visit: Visit, tmp_path:
     assert {"release", "item", "value", "verdict"} <= set(pd.read_csv(path, comment="#").columns)
 
 
+@pytest.mark.slow
 def test_in_release_mode_one_asks_before_the_rows_are_looked_at(visit: Visit) -> None:
     page = release_with(visit(), csv_of("age", "weight"))
     press(page, "Open the account")
@@ -80,6 +81,7 @@ def test_in_release_mode_one_asks_before_the_rows_are_looked_at(visit: Visit) ->
     finished(page)
 
 
+@pytest.mark.slow
 def test_what_a_low_p_value_is_worth_on_a_perturbed_histogram(visit: Visit) -> None:
     page = visit()
     go(page, "Data")

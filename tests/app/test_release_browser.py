@@ -100,6 +100,7 @@ def check_bundle(archive: Path, place: Path) -> None:
     assert len(list(dataset.records("synthetic_rows"))) == 400
 
 
+@pytest.mark.slow
 def test_a_fact_read_from_the_data_follows_into_the_review(visit: Visit) -> None:
     page = release_with(visit(), survey(2))
     press(page, "Open the account")

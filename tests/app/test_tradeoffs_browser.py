@@ -128,6 +128,7 @@ def test_a_sweep_names_its_stage_is_cancelled_and_its_section_survives_a_reload(
     expect(picture(page)).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_private_table_is_not_offered_and_nothing_is_spent(visit: Visit) -> None:
     page = release_with(visit(), csv_of("age", "weight"))
     press(page, "Open the account")

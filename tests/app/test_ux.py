@@ -210,6 +210,7 @@ def test_what_was_spent_is_shown_everywhere_and_never_falls(visit: Visit) -> Non
     spent(page, "0.1 of 1")
 
 
+@pytest.mark.slow
 def test_a_reload_restores_table_settings_and_results(visit: Visit) -> None:
     page = visit()
     press(page, "Try an example")
