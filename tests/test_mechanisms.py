@@ -208,7 +208,9 @@ def test_edge_tables(kind: type[Mechanism], case: tuple[dict[str, Any], list[Any
         assert touched(synthetic, schema)["x"].total == 0
 
 
-@mechanisms
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, id=key, marks=[pytest.mark.slow] * (key in QUICK)) for key, kind in MECHANISMS.items()]
+)
 def test_a_large_epsilon_gives_the_table_back(kind: type[Mechanism]) -> None:
     """With hardly any noise, what comes out has the distribution of what went in."""
     rng = np.random.default_rng(3)

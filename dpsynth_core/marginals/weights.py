@@ -98,7 +98,8 @@ def _correct(workload: Workload, weights: FloatArray, measured: Measured, rows: 
     change = (measured.values - before) / (2 * whole)
     factors = np.exp(change)
     workload.scale(weights, measured.query, factors)
-    weights *= rows / (rows + float(before @ (factors - 1)))
+    # By their sum, not by how the update should have changed it: rounding errors of such a rule grow with every pass.
+    weights *= rows / weights.sum()
     return float(np.abs(change).max())
 
 

@@ -25,6 +25,7 @@ def finished(page: Page) -> Page:
     return quiet(page)
 
 
+@pytest.mark.slow
 def test_four_clicks_lead_from_home_to_finished_diagnostics(visit: Visit) -> None:
     page = visit()
     press(page, "Try an example")

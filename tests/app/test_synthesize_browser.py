@@ -145,6 +145,7 @@ def test_cancel_ends_a_run_and_its_process_and_says_what_was_charged(
     print(f"Cancel: told after {told:.2f} s, the process was gone after {ended:.2f} s")
 
 
+@pytest.mark.slow
 def test_a_reload_in_the_middle_of_a_run_finds_it_again_and_a_copied_address_does_not(visit: Visit) -> None:
     page = slow_run(visit())
     page.reload()

@@ -120,6 +120,16 @@ def test_exact_measurements_are_met(step: Any) -> None:
     np.testing.assert_allclose(fitted, np.outer(target.sum(1), target.sum(0)) / 100, atol=0.05)
 
 
+@pytest.mark.parametrize("step", ["paper", "relative"])
+def test_weights_add_up_and_stay_positive_however_often_they_are_corrected(step: Any) -> None:
+    """Noise that left nothing of any count can never be met, so that every pass corrects again."""
+    workload = Marginals(shape=(4, 3), sets=((0,), (1,)))
+    low = [Measured(query=0, values=np.zeros(4)), Measured(query=1, values=np.array([2.0, 0, 0]))]
+    fitted = reweigh(workload, np.full((4, 3), 100 / 12 + 1e-12), low, rows=100, passes=2_000, step=step)
+    assert (fitted >= 0).all()
+    assert fitted.sum() == pytest.approx(100)
+
+
 def two_way_error(rows: pd.DataFrame, synthetic: pd.DataFrame) -> float:
     original, made = dp.PrivateTable(rows, SCHEMA), dp.PrivateTable(synthetic, SCHEMA)
     pairs = [("x", "sex"), ("x", "y"), ("sex", "y")]
