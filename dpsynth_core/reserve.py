@@ -13,7 +13,7 @@ import numpy as np
 from dpsynth_core.calls import IntArray
 from dpsynth_core.samplers import opendp_laplace, over_cores
 
-CHUNK = 1_024
+CHUNK = 2_048
 """Draws between two looks at whether the rest is still wanted."""
 
 
@@ -29,9 +29,9 @@ class Reserve:
         self._thread.start()
 
     def _fill(self) -> None:
-        nothing = np.zeros(CHUNK, dtype=np.int64)
+        measurement, nothing = opendp_laplace(self.scale), [0] * CHUNK
         while not self._wanted.is_set() and len(self._drawn) * CHUNK < self._size:
-            self._drawn.append(over_cores(opendp_laplace(self.scale), nothing))
+            self._drawn.append(np.array(measurement(nothing), dtype=np.int64))
 
     def add_to(self, values: IntArray) -> IntArray:
         """The values with noise: from the reserve as far as it reaches, drawn now for the rest. Empties the reserve."""
