@@ -12,6 +12,8 @@ import numba
 
 F = TypeVar("F", bound=Callable[..., Any])
 PACKAGE = Path(__file__).parent
+LONG = 0.2
+"""Seconds of compiling from which on a program is worth keeping."""
 
 
 def compiled(function: F) -> F:
@@ -21,6 +23,16 @@ def compiled(function: F) -> F:
     except RuntimeError:
         # Neither the package nor the user's cache directory can be written: compile anew in every process.
         return cast("F", numba.njit(nogil=True)(function))
+
+
+def keep_programs(jax: Any) -> None:
+    """Let JAX keep the programs that take it longest to compile, for the next process.
+
+    Only for programs that get every table as an argument: a constant of a program would be written to disk with it.
+    """
+    if os.access(PACKAGE, os.W_OK):
+        jax.config.update("jax_compilation_cache_dir", str(PACKAGE / "__pycache__" / f"programs-{jax.__version__}"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", LONG)
 
 
 def _cache_folder() -> Path:

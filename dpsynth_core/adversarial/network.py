@@ -17,6 +17,9 @@ import optax
 
 from dpsynth_core.adversarial.layout import Layout
 from dpsynth_core.adversarial.shape import LOGIT_BOUND, SLOPE, TEMPERATURE, Shape
+from dpsynth_core.compiled import keep_programs
+
+keep_programs(jax)
 
 Weights: TypeAlias = "list[tuple[jax.Array, jax.Array]]"
 GUMBEL_BOUND = 12.0
