@@ -76,6 +76,12 @@ def origins(schema: Schema) -> dict[str, list[str]]:
     return found
 
 
+def declarer(schema: Schema) -> str:
+    """Who has declared the facts, in a sentence for reviewers; holds a person's name, so it is not for release."""
+    said = " ".join(schema.declared_by.split())
+    return f"Declared by: {said}" if said else "Nobody is named as having declared them."
+
+
 def literal(text: object) -> str:
     """Text as markdown shows it literally, on one line: names in a file are not markup.
 

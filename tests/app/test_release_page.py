@@ -20,7 +20,7 @@ from dpsynth_core.private import PrivateTable
 from dpsynth_core.report import Evidence, Thresholds, gather
 from dpsynth_core.report.evidence import Search
 from dpsynth_core.report.review import MARK
-from pages.shared.actions import account_of, load_example, load_upload, open_account, open_ledger
+from pages.shared.actions import account_of, edit_draft, load_example, load_upload, open_account, open_ledger, sign
 from pages.shared.releases import (
     approved_archive,
     bundle_of,
@@ -280,6 +280,24 @@ def test_the_report_tells_checklist_and_decisions() -> None:
     assert "Second." in text
     assert "&lt;b&gt;Ada" in text
     assert "not a proof of privacy" in text
+
+
+def test_who_declared_the_facts_can_be_named_later_for_the_same_facts_only() -> None:
+    session = ready("release", found())
+    digest = bundle_of(session, 0).sha256
+    nobody = "Nobody is named as having declared them."
+    assert nobody in checks(session, 0)["facts"].evidence
+    assert nobody in texts(release(session))
+    sign(session, "".join(HOSTILE))
+    app = release(session)
+    assert f"Declared by: {''.join(HOSTILE)}" in texts(app)
+    assert_only_in_plain_text(app, HOSTILE[0])
+    assert "Declared by: &lt;script&gt;" in report_of(session, 0)().decode()
+    session.bundles.clear()
+    assert bundle_of(session, 0).sha256 == digest
+    assert session.draft is not None
+    edit_draft(session, session.draft.assign(bins=7))
+    assert nobody in checks(session, 0)["facts"].evidence
 
 
 def test_in_release_mode_all_is_marked() -> None:
