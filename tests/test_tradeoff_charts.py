@@ -18,7 +18,7 @@ from dpsynth_core.charts.sweeps import (
     multiples_chart,
     sweep_chart,
 )
-from dpsynth_core.charts.theme import FONT_SIZE
+from dpsynth_core.charts.theme import FONT_SIZE, REFERENCE
 from dpsynth_core.charts.tradeoffs import (
     attacker_chart,
     noisy_counts_chart,
@@ -87,6 +87,15 @@ def test_every_mechanism_has_a_line_of_its_own() -> None:
     assert len({line[1:] for line in LINES}) == len(LINES)
     private = [kind for kind in MECHANISMS.values() if kind.status != "none"]
     assert len(private) <= len(LINES)
+
+
+def test_every_curve_stands_beside_what_a_fresh_sample_would_show() -> None:
+    found = swept()
+    for aspect in found.aspects:
+        levels = [trace.y[0] for trace in CHARTS[f"sweep {aspect}"].figure.data
+                  if trace.line.color == REFERENCE and len(set(trace.y)) == 1]  # fmt: skip
+        # Missing a real difference has no such level: it depends on the size of the groups.
+        assert levels == ([] if aspect == "type_two" else [found.references[aspect]])
 
 
 def test_all_multiples_share_one_scale() -> None:

@@ -124,14 +124,14 @@ def _load_schema(session: Session) -> None:
 
 def ask_declarer(session: Session) -> None:
     """Who answers for the facts; a reviewer reads it, nobody else."""
+    # Without a key: only another name, as a loaded schema brings it, makes another field. What is being typed while the
+    # page is at work is not lost.
     name = st.text_input(
         "Who states that these facts are public?",
         value=session.declared_by,
         max_chars=MOST_DECLARED,
         placeholder="Name and role, and where the facts are written down",
         help="Optional. Kept with the schema and shown to the reviewer. It is never part of what is published.",
-        # A new table or a loaded schema brings its own name.
-        key=f"declared_by_{session.draft_version}",
     )
     if name.strip() != session.declared_by:
         sign(session, name)

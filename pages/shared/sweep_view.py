@@ -127,8 +127,8 @@ def _analysts(found: Sweep) -> str:
         return ""
     many = " to ".join(f"{number:,}" for number in dict.fromkeys((found.analysts[0], found.analysts[-1])))
     return (
-        f"For discoveries they are 95% intervals over {many} simulated studies of {found.rows:,} people of each kind: "
-        "the fewer studies, the wider. "
+        f"For discoveries they are 95% intervals over simulated studies of {found.rows:,} people, {many} without a "
+        "difference and as many with one: the fewer, the wider. "
     )
 
 

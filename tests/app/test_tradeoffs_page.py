@@ -237,7 +237,7 @@ def test_how_many_analysts_there_are_and_where_there_are_none_is_said() -> None:
     session.trials["sweep"].result = replace(swept(), spots=(silent, *others))
     app = tradeoffs(session)
     captions = " ".join(caption.value for caption in app.caption)
-    assert "95% intervals over 20 to 400 simulated studies of 500 people of each kind" in captions
+    assert "95% intervals over simulated studies of 500 people, 20 to 400 without a difference" in captions
     assert "• Perturbed histogram at ε 0.1: It would take an hour." in texts(app)
 
 
