@@ -59,8 +59,8 @@ def _facts(outcome: Outcome) -> Check:
             evidence += " Some were estimated privately and paid for."
     return Check(
         key="facts", group="Privacy", title="Bounds and categories are public knowledge", asked="every column",
-        measured=f"{len(schema.names) - len(schema.not_public)} of {len(schema.names)} columns", state=state,
-        evidence=f"{evidence} {declarer(schema)}", details=details, final=True,
+        measured=f"{len(schema.names) - len(schema.not_public)} of {len(schema.names)} columns; {declarer(schema)}",
+        state=state, evidence=evidence, details=details, final=True,
     )  # fmt: skip
 
 

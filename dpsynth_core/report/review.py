@@ -184,7 +184,7 @@ def _facts(schema: Schema) -> Section:
     rows = [(column.name, column.kind, "yes" if column.public else "no", column.origin) for column in schema]
     said = "Every fact is declared public." if schema.is_public else "Some facts were read from the data: no guarantee."
     return Section(
-        title="Public facts", texts=[said, declarer(schema)],
+        title="Public facts", texts=[said, f"By whom: {declarer(schema)}."],
         head=("column", "kind", "declared public", "its facts come from"), rows=rows,
     )  # fmt: skip
 

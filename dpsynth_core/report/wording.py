@@ -77,9 +77,17 @@ def origins(schema: Schema) -> dict[str, list[str]]:
 
 
 def declarer(schema: Schema) -> str:
-    """Who has declared the facts, in a sentence for reviewers; holds a person's name, so it is not for release."""
+    """Who has declared the facts, for reviewers; it may hold a person's name, so it is not for release.
+
+    Example:
+        >>> facts = {"columns": [{"name": "smokes", "kind": "boolean", "public": True}]}
+        >>> declarer(Schema.from_dict(facts))
+        'nobody is named as having declared them'
+        >>> declarer(Schema.from_dict({**facts, "declared_by": "Ada, data steward"}))
+        'declared by Ada, data steward'
+    """
     said = " ".join(schema.declared_by.split())
-    return f"Declared by: {said}" if said else "Nobody is named as having declared them."
+    return f"declared by {said}" if said else "nobody is named as having declared them"
 
 
 def literal(text: object) -> str:

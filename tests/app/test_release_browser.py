@@ -74,7 +74,7 @@ def test_a_full_review(visit: Visit, tmp_path: Path) -> None:
         use(page.get_by_role("button", name="Download the review report"))
     report = Path(download.value.path()).read_text(encoding="utf-8")
     assert MARK in report
-    assert "Declared by: Bo Steward" in report
+    assert "declared by Bo Steward" in report
 
     decide(page, "Hold", "One more look.")
     expect(page.get_by_text("On hold.", exact=True)).to_be_visible()

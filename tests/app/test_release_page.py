@@ -323,19 +323,19 @@ def test_the_report_tells_checklist_and_decisions() -> None:
 def test_who_declared_the_facts_can_be_named_later_for_the_same_facts_only() -> None:
     session = ready("release", found())
     digest = bundle_of(session, 0).sha256
-    nobody = "Nobody is named as having declared them."
-    assert nobody in checks(session, 0)["facts"].evidence
+    nobody = "nobody is named as having declared them"
+    assert nobody in checks(session, 0)["facts"].measured
     assert nobody in texts(release(session))
     sign(session, "".join(HOSTILE))
     app = release(session)
-    assert f"Declared by: {''.join(HOSTILE)}" in texts(app)
+    assert f"declared by {''.join(HOSTILE)}" in texts(app)
     assert_only_in_plain_text(app, HOSTILE[0])
-    assert "Declared by: &lt;script&gt;" in report_of(session, 0)().decode()
+    assert "declared by &lt;script&gt;" in report_of(session, 0)().decode()
     session.bundles.clear()
     assert bundle_of(session, 0).sha256 == digest
     assert session.draft is not None
     edit_draft(session, session.draft.assign(bins=7))
-    assert nobody in checks(session, 0)["facts"].evidence
+    assert nobody in checks(session, 0)["facts"].measured
 
 
 def test_in_release_mode_all_is_marked() -> None:

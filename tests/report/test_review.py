@@ -108,7 +108,7 @@ def test_it_tells_decision_guarantee_facts_and_configuration() -> None:
     assert "<b>Ada</b>, 2026-01-02" in decision
     assert "epsilon 1, delta 0 (pure)" in guarantee
     assert "public knowledge" in facts
-    assert "Nobody is named as having declared them." in facts
+    assert "By whom: nobody is named as having declared them." in facts
     assert reviewed()[1].summary in quality
     assert '"mechanism": "kd_tree"' in configuration
 
@@ -118,7 +118,7 @@ def test_it_tells_who_declared_the_facts_literally() -> None:
     original = dp.PrivateTable(mixed_table(), replace(mixed_schema(), declared_by=HOSTILE))
     text = review_report(original, made.tables[0], replace(found, results=found.results[:1])).decode()
     page = Page(text)
-    assert any(f"Declared by: {HOSTILE}" in section for section in page.sections)
+    assert any(f"By whom: declared by {HOSTILE}." in section for section in page.sections)
     assert "<script>alert" not in text
 
 
