@@ -10,12 +10,15 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpsynth_core.budget import Guarantee
 from dpsynth_core.column import Column, is_whole
 from dpsynth_core.errors import SchemaError
+
+MOST_DECLARED = 500
+"""Characters that say who declared the facts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +39,9 @@ class Schema:
     """In the order of the table that comes out."""
     rows_per_person: int = 1
     """The most rows that one person can own; the stated epsilon protects the person."""
+    declared_by: str = field(default="", compare=False)
+    """Who states that the facts are public, and on what grounds, in their own words; empty: nobody is named. For those
+    who review, never published. No fact about the table: schemas that differ in nothing else are equal."""
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -45,6 +51,9 @@ class Schema:
             raise SchemaError(name, "name", name, allowed="a name that occurs once", remedy="Rename one.")
         if not is_whole(self.rows_per_person, 1, 10**6):
             raise SchemaError(None, "rows_per_person", self.rows_per_person, allowed="a whole number from 1 to 1000000")
+        if not isinstance(self.declared_by, str) or len(self.declared_by) > MOST_DECLARED:
+            shown = "too long" if isinstance(self.declared_by, str) else type(self.declared_by).__name__
+            raise SchemaError(None, "declared_by", shown, allowed=f"text of up to {MOST_DECLARED} characters")
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.columns)
@@ -97,9 +106,14 @@ class Schema:
         self[column.name]
         return replace(self, columns=tuple(column if c.name == column.name else c for c in self.columns))
 
+    def unsigned(self) -> Schema:
+        """The facts without the name of who declared them, as they may be published."""
+        return replace(self, declared_by="")
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {"columns": [column.to_dict() for column in self], "rows_per_person": self.rows_per_person}
+        facts = {"columns": [column.to_dict() for column in self], "rows_per_person": self.rows_per_person}
+        return {**facts, "declared_by": self.declared_by} if self.declared_by else facts
 
     @classmethod
     def from_dict(cls, facts: Mapping[str, Any]) -> Schema:
@@ -113,13 +127,15 @@ class Schema:
                 remedy="Save a schema here to see one.",
             )
         for key in facts:
-            if key not in ("columns", "rows_per_person"):
-                raise SchemaError(None, "field", key, allowed="columns, rows_per_person")
+            if key not in ("columns", "rows_per_person", "declared_by"):
+                raise SchemaError(None, "field", key, allowed="columns, rows_per_person, declared_by")
         for entry in facts["columns"]:
             if not isinstance(entry, Mapping):
                 raise SchemaError(None, "column", type(entry).__name__, allowed="an object with name and kind")
         columns = tuple(Column.from_dict(entry) for entry in facts["columns"])
-        return cls(columns=columns, rows_per_person=facts.get("rows_per_person", 1))
+        return cls(
+            columns=columns, rows_per_person=facts.get("rows_per_person", 1), declared_by=facts.get("declared_by", "")
+        )
 
     def to_json(self) -> str:
         """JSON text, readable by people."""

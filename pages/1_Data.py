@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.shared.data_view import choose_data, choose_mode_control, show_pictures, show_preview, show_verdict
 from pages.shared.frame import in_words, next_step, page
-from pages.shared.schema_view import ask_account, ask_estimate, ask_unit, edit_schema
+from pages.shared.schema_view import ask_account, ask_declarer, ask_estimate, ask_unit, edit_schema
 
 session = page("Data", "pages/1_Data.py")
 
@@ -27,6 +27,7 @@ if session.data is not None:
         "sense. What was only read from this table stays unticked, and the guarantee is void while it does."
     )
     edit_schema(session)
+    ask_declarer(session)
     with in_words("The ledger cannot be used."):
         ask_unit(session)
         ask_account(session)

@@ -25,6 +25,23 @@ def test_a_schema_survives_json(schema: Schema) -> None:
     assert Schema.from_json(schema.to_json()) == schema
 
 
+@pytest.mark.parametrize("name", ["", "A. Muster, data steward; codebook of 2024", "<b>A</b>\n**B**"])
+def test_who_declared_the_facts_survives_json_and_is_no_fact(name: str) -> None:
+    plain = Schema.from_dict({"columns": [age()]})
+    signed = Schema.from_dict({"columns": [age()], "declared_by": name})
+    assert Schema.from_json(signed.to_json()).declared_by == signed.select(["age"]).declared_by == name
+    assert signed == plain
+    assert hash(signed) == hash(plain)
+    assert signed.unsigned().to_json() == plain.to_json()
+    assert "declared_by" not in plain.to_json()
+
+
+@pytest.mark.parametrize("wrong", [3, None, ["Ada"], "x" * 501])
+def test_who_declared_the_facts_is_a_short_text(wrong: object) -> None:
+    with pytest.raises(SchemaError, match=r"declared_by is .*text of up to 500 characters"):
+        Schema.from_dict({"columns": [age()], "declared_by": wrong})
+
+
 @given(columns())
 def test_a_column_is_plain_json(column: Column) -> None:
     assert Column.from_dict(json.loads(json.dumps(column.to_dict()))) == column

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import lru_cache
 
@@ -11,7 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsynth_core.budget import Budget
 from dpsynth_core.errors import DPSynthError, ParameterError
+from dpsynth_core.inference import error_rates
+from dpsynth_core.inference.histograms import HISTOGRAMS
+from dpsynth_core.inference.populations import populations
 from dpsynth_core.intake.examples import EXAMPLES
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.private import PrivateTable
@@ -20,6 +25,7 @@ from dpsynth_core.sweep import (
     ASPECTS,
     KEPT_ROWS,
     Band,
+    Panel,
     Sizes,
     SizesOrder,
     Spot,
@@ -30,11 +36,15 @@ from dpsynth_core.sweep import (
     sweep,
     sweep_sizes,
 )
+from dpsynth_core.sweep.analysts import PATIENCE
 from dpsynth_core.sweep.cells import cells_of, error_by_size
 from dpsynth_core.sweep.slopes import Slopes
 
 EXAMPLE = EXAMPLES["two_groups_signal"]
-ORDER = SweepOrder(mechanisms=("perturbed_histogram", "kd_tree"), epsilons=(0.01, 1.0, 100.0), repetitions=2)
+ORDER = SweepOrder(mechanisms=("perturbed_histogram", "kd_tree"), epsilons=(0.01, 1.0, 100.0), repetitions=2,
+                   analysts=10)  # fmt: skip
+HISTOGRAM_KEYS = {kind.key for kind in HISTOGRAMS}
+PRIVATE = [key for key, kind in MECHANISMS.items() if kind.status != "none"]
 
 
 @lru_cache
@@ -72,9 +82,65 @@ def test_more_epsilon_makes_better_tables() -> None:
             assert first.bands[aspect].low > last.bands[aspect].high
 
 
-def test_false_discoveries_are_measured_only_where_that_is_quick() -> None:
-    assert len(swept().line("perturbed_histogram", "type_one")) == 3
-    assert swept().line("kd_tree", "type_one") == ()
+def test_false_discoveries_are_those_of_simulated_analysts() -> None:
+    for key, analysts in (("perturbed_histogram", 400), ("kd_tree", 10)):
+        assert [spot.analysts for spot in swept().line(key, "type_one")] == [analysts] * 3
+        spot = swept().at(key, 1.0)
+        assert spot is not None
+        mechanism = MECHANISMS[key].suggest(populations(n1=250, n2=250, effect=1.0)[0].schema(100), 500, 1.0)
+        rates = error_rates(mechanism, epsilon=1, n=500, reps=analysts, seed=0, workers=1)
+        assert spot.bands["type_one"] == Band.of_rate(rates.type_one)
+        assert spot.bands["type_two"] == Band.of_rate(rates.type_two)
+    assert swept().analysts == (10, 400)
+    assert swept().without_analysts == ()
+
+
+@pytest.mark.parametrize("key", PRIVATE)
+def test_every_mechanism_has_analysts_or_says_why_not(key: str) -> None:
+    budget = Budget.of(1, "1e-6" if MECHANISMS[key].needs_delta else 0)
+    panel = Panel.of(key, 300, budget, 30)
+    assert panel == Panel.of(key, 300, budget, 30)
+    assert bool(panel.each) != bool(panel.problem)
+    assert panel.seconds <= PATIENCE
+    assert bool(panel.problem) == (key == "dp_gan")
+    none = Panel.of(key, 300, budget, 0)
+    assert (none.each, none.problem) == ((400, "") if key in HISTOGRAM_KEYS else (0, ""))
+
+
+def test_what_takes_too_long_is_said_with_its_time() -> None:
+    panel = Panel.of("dp_gan", 1_000, Budget.of(1, "1e-6"), 30)
+    assert re.fullmatch(r"20 simulated analysts of each kind would take about \d+ minutes\.", panel.problem)
+    spots = tuple(
+        Spot(mechanism="pmse", epsilon=epsilon, bands={}, table=None, no_analysts=reason)
+        for epsilon, reason in ((0.1, ""), (1.0, "Too long."), (10.0, "Far too long."))
+    )
+    found = Sweep(order=SweepOrder(mechanisms=("pmse",), epsilons=(0.1, 1.0, 10.0)), rows=10, spots=spots)
+    assert found.without_analysts == (f"{MECHANISMS['pmse'].title} at ε 1, 10: Far too long.",)
+
+
+def test_what_was_measured_stays_where_analysts_cannot_be_simulated() -> None:
+    tiny = EXAMPLE.load().head(3)
+    (spot,) = sweep(tiny, EXAMPLE.schema, replace(ORDER, mechanisms=("kd_grid",), epsilons=(1.0,))).spots
+    assert spot.table is not None
+    assert "column" in spot.bands
+    assert spot.no_analysts == "3 rows are too few for two groups."
+
+
+def test_progress_never_goes_back_and_tells_of_analysts() -> None:
+    told: list[tuple[str, float]] = []
+    order = replace(ORDER, epsilons=(1.0,), repetitions=1)
+    sweep(EXAMPLE.load(), EXAMPLE.schema, order, lambda stage, done, /, *_: told.append((stage, done)))
+    shares = [done for _, done in told]
+    assert shares == sorted(shares)
+    assert 0 <= shares[0] <= shares[-1] <= 1
+    assert any(stage == "Simulating analysts: KD tree at ε 1" for stage, _ in told)
+
+
+def test_analysts_and_measures_can_be_left_out() -> None:
+    quick = sweep(EXAMPLE.load(), EXAMPLE.schema, replace(ORDER, epsilons=(1.0,), analysts=0))
+    assert quick.line("perturbed_histogram", "type_one")
+    assert quick.line("kd_tree", "type_one") == ()
+    assert SizesOrder.around(500, ["kd_tree"]).sweep.analysts == 0
     without = sweep(EXAMPLE.load(), EXAMPLE.schema, replace(ORDER, epsilons=(1.0,), discoveries=False))
     assert "type_one" not in without.aspects
 

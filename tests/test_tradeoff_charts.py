@@ -18,7 +18,7 @@ from dpsynth_core.charts.sweeps import (
     multiples_chart,
     sweep_chart,
 )
-from dpsynth_core.charts.theme import FONT_SIZE
+from dpsynth_core.charts.theme import FONT_SIZE, REFERENCE
 from dpsynth_core.charts.tradeoffs import (
     attacker_chart,
     noisy_counts_chart,
@@ -27,7 +27,7 @@ from dpsynth_core.charts.tradeoffs import (
 )
 from dpsynth_core.intake.simulate import simulate_table
 from dpsynth_core.mechanisms import MECHANISMS
-from dpsynth_core.sweep import SizesOrder, Sweep, SweepOrder, sweep, sweep_sizes
+from dpsynth_core.sweep import ASPECTS, SizesOrder, Sweep, SweepOrder, sweep, sweep_sizes
 from dpsynth_core.teaching import grown_tree, noisy_histogram
 from tests.test_charts import SCHEMA
 
@@ -87,6 +87,18 @@ def test_every_mechanism_has_a_line_of_its_own() -> None:
     assert len({line[1:] for line in LINES}) == len(LINES)
     private = [kind for kind in MECHANISMS.values() if kind.status != "none"]
     assert len(private) <= len(LINES)
+
+
+def test_every_curve_stands_beside_what_a_fresh_sample_would_show() -> None:
+    found = swept()
+    for aspect in found.aspects:
+        chart = CHARTS[f"sweep {aspect}"]
+        levels = {trace.y[0] for trace in chart.figure.data if trace.line.color == REFERENCE} - {None}
+        # Missing a real difference has no such level: it depends on the size of the groups.
+        assert levels == (set() if aspect == "type_two" else {found.references[aspect]})
+        assert set(chart.table["a fresh sample"].dropna()) == levels
+        assert ("a fresh sample" in chart.alt) == bool(levels)
+        assert set(chart.table["runs"]) == ({400} if ASPECTS[aspect].simulated else {2})
 
 
 def test_all_multiples_share_one_scale() -> None:

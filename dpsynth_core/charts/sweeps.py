@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -64,7 +65,8 @@ def sweep_chart(found: Sweep, aspects: Sequence[str]) -> Chart:
         for turn, key in enumerate(found.order.mechanisms):
             line = found.line(key, aspect)
             if line:
-                rows.append(_line(figure, line, aspect, LINES[turn % len(LINES)], place, peeks))
+                drawn = _line(figure, line, aspect, LINES[turn % len(LINES)], place, peeks)
+                rows.append(drawn.assign(**_grounds(found, line, aspect)))
         _level(figure, found, aspect, place)
         _scale(figure, aspect, rows[-1] if rows else None, place)
     _legend(figure, found)
@@ -109,6 +111,12 @@ def _line(  # noqa: PLR0917  the order of arguments is that of the caller's
         row=place, col=1,
     )  # fmt: skip
     return frame
+
+
+def _grounds(found: Sweep, line: Sequence[Spot], aspect: str) -> dict[str, Any]:
+    """What each number rests on, and what it is to be held against."""
+    times = [spot.analysts if ASPECTS[aspect].simulated else found.order.repetitions for spot in line]
+    return {"runs": times, "a fresh sample": found.references.get(aspect, np.nan)}
 
 
 def _peek(table: pd.DataFrame | None) -> str:
@@ -175,6 +183,9 @@ def _spoken(found: Sweep, aspect: str) -> str:
         if line:
             ends = (f"{kind.say(spot.bands[aspect].middle)} at {spot.epsilon:g}" for spot in (line[0], line[-1]))
             lines.append(f"{MECHANISMS[key].title} {', '.join(ends)}")
+    fresh = found.references.get(aspect)
+    if fresh is not None:
+        lines.append(f"a fresh sample {kind.say(fresh)}")
     return f"{kind.short}: {'; '.join(lines)}."
 
 

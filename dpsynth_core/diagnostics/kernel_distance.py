@@ -207,7 +207,7 @@ def _reading(value: float, yardstick: float, noise: float, verdict: Verdict) -> 
     times = f"{value / yardstick:.1f} times" if yardstick else "not comparable with"
     where = f"The distance is {times} that of two halves of the original, and {share} of the way to pure noise"
     ends: dict[Verdict, str] = {
-        "excellent": "no further than a fresh sample would be.",
+        "excellent": "no further than a fresh sample can be by chance.",
         "good": "close.",
         "fair": "the overall shape is kept, details are not.",
         "poor": "the tables have little in common.",

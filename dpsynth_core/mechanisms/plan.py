@@ -17,6 +17,8 @@ SECONDS_PER_DRAW = 1.2e-5
 """An exact noise draw."""
 SECONDS_PER_CELL = 6e-8
 """Reading, encoding and sampling one cell of the table."""
+SECONDS_TO_START, SECONDS_TO_REPEAT = 0.05, 0.015
+"""What a run costs besides: the first one, and any further one in the same process on a small table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +53,16 @@ class Plan:
     @property
     def seconds(self) -> float:
         """Running time to expect, roughly."""
-        return 0.05 + self.draws * SECONDS_PER_DRAW + self.values * SECONDS_PER_CELL + self.computing
+        return SECONDS_TO_START + self._work
+
+    @property
+    def seconds_again(self) -> float:
+        """The same for one more run in the same process."""
+        return SECONDS_TO_REPEAT + self._work
+
+    @property
+    def _work(self) -> float:
+        return self.draws * SECONDS_PER_DRAW + self.values * SECONDS_PER_CELL + self.computing
 
     @property
     def count_error(self) -> float:

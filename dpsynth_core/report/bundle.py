@@ -60,7 +60,10 @@ def release_digest(outcome: Outcome) -> str:
     digest = hashlib.sha256()
     for part in (
         *(safe_csv(table) for table in outcome.tables),
-        *(text.encode() for text in (outcome.schema.to_json(), outcome.order.to_json(), repr(outcome.guarantee))),
+        *(
+            text.encode()
+            for text in (outcome.schema.unsigned().to_json(), outcome.order.to_json(), repr(outcome.guarantee))
+        ),
     ):
         digest.update(len(part).to_bytes(8, "little") + part)
     return digest.hexdigest()

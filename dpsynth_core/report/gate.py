@@ -35,7 +35,7 @@ class Admitted:
     order: Order
     """The exact configuration."""
     schema: Schema
-    """Public facts, each declared public."""
+    """Public facts, each declared public; without the name of who declared them."""
     tables: tuple[pd.DataFrame, ...]
     """Synthetic rows, read anew through the schema: its columns, its domain, nothing attached."""
     guarantee: Guarantee
@@ -59,9 +59,11 @@ def admit(outcome: Outcome, publication: Publication) -> Admitted:
     _check(publication)
     check_claim(outcome)
     tables = tuple(_rows(table, outcome.schema) for table in _listed(outcome.tables))
+    # Who answers for the facts is between the staff and the reviewer; names of people are not published.
     return Admitted(
-        order=outcome.order, schema=outcome.schema, tables=tables, guarantee=outcome.guarantee, publication=publication
-    )
+        order=outcome.order, schema=outcome.schema.unsigned(), tables=tables, guarantee=outcome.guarantee,
+        publication=publication,
+    )  # fmt: skip
 
 
 def check_publishable(schema: Schema, guarantee: Guarantee) -> None:

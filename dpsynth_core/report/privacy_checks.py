@@ -9,7 +9,7 @@ from dpsynth_core.orders import Outcome
 from dpsynth_core.report.check import Check, State
 from dpsynth_core.report.gate import check_claim
 from dpsynth_core.report.thresholds import Thresholds
-from dpsynth_core.report.wording import amount, claim, loss, origins, unit
+from dpsynth_core.report.wording import amount, claim, declarer, loss, origins, unit
 
 _STATE_OF_STATUS: dict[Status, State] = {
     "proven": "pass", "asymptotic": "warn", "heuristic": "warn", "void": "fail", "none": "fail",
@@ -54,13 +54,13 @@ def _facts(outcome: Outcome) -> Check:
         evidence = f"Read from the data: {', '.join(schema.not_public)}. That voids the guarantee."
     else:
         state = "pass"
-        evidence = "A person has declared every bound and category to be known without the rows."
+        evidence = "Every bound and category is declared to be known without the rows."
         if "estimated privately" in found:
             evidence += " Some were estimated privately and paid for."
     return Check(
         key="facts", group="Privacy", title="Bounds and categories are public knowledge", asked="every column",
-        measured=f"{len(schema.names) - len(schema.not_public)} of {len(schema.names)} columns", state=state,
-        evidence=evidence, details=details, final=True,
+        measured=f"{len(schema.names) - len(schema.not_public)} of {len(schema.names)} columns; {declarer(schema)}",
+        state=state, evidence=evidence, details=details, final=True,
     )  # fmt: skip
 
 

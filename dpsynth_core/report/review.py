@@ -28,7 +28,7 @@ from dpsynth_core.private import PrivateTable
 from dpsynth_core.report.checklist import Checklist
 from dpsynth_core.report.decision import Decision
 from dpsynth_core.report.figures import figures
-from dpsynth_core.report.wording import amount, claim, loss, meaning, unit
+from dpsynth_core.report.wording import amount, claim, declarer, loss, meaning, unit
 from dpsynth_core.schema import Schema
 
 MARK = "For internal review, not for release."
@@ -184,8 +184,9 @@ def _facts(schema: Schema) -> Section:
     rows = [(column.name, column.kind, "yes" if column.public else "no", column.origin) for column in schema]
     said = "Every fact is declared public." if schema.is_public else "Some facts were read from the data: no guarantee."
     return Section(
-        title="Public facts", texts=[said], head=("column", "kind", "declared public", "its facts come from"), rows=rows
-    )
+        title="Public facts", texts=[said, f"By whom: {declarer(schema)}."],
+        head=("column", "kind", "declared public", "its facts come from"), rows=rows,
+    )  # fmt: skip
 
 
 def _quality(evaluation: Evaluation) -> Section:

@@ -1,9 +1,10 @@
 """Mechanisms over a grid of epsilon, for teaching: public or simulated tables only."""
 
+from dpsynth_core.sweep.analysts import Panel
 from dpsynth_core.sweep.aspects import ASPECTS, Aspect
 from dpsynth_core.sweep.found import Band, Spot, Sweep
 from dpsynth_core.sweep.needed import Needed, needed
-from dpsynth_core.sweep.order import EPSILONS, MECHANISM_KEYS, SweepOrder
+from dpsynth_core.sweep.order import EPSILONS, MECHANISM_KEYS, MOST_ANALYSTS, SweepOrder
 from dpsynth_core.sweep.run import KEPT_ROWS, run_sweep, sweep
 from dpsynth_core.sweep.sizes import Sizes, SizesOrder, run_sizes, sweep_sizes
 
@@ -12,9 +13,11 @@ __all__ = [
     "EPSILONS",
     "KEPT_ROWS",
     "MECHANISM_KEYS",
+    "MOST_ANALYSTS",
     "Aspect",
     "Band",
     "Needed",
+    "Panel",
     "Sizes",
     "SizesOrder",
     "Spot",

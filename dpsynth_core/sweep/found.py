@@ -52,6 +52,10 @@ class Spot:
     """By how much the size of a group is typically off, as a share of it: by size, in powers of two."""
     problem: str = ""
     """Why it refused, in words."""
+    analysts: int = 0
+    """Simulated analysts of each kind behind false and missed discoveries."""
+    no_analysts: str = ""
+    """Why there are none, where they were asked for."""
 
     @property
     def title(self) -> str:
@@ -86,6 +90,23 @@ class Sweep:
     def aspects(self) -> tuple[str, ...]:
         """Those that at least one mechanism shows."""
         return tuple(key for key in ASPECTS if any(key in spot.bands for spot in self.spots))
+
+    @property
+    def analysts(self) -> tuple[int, ...]:
+        """How many simulated analysts of each kind stand behind discoveries: every number that occurs, rising."""
+        return tuple(sorted({spot.analysts for spot in self.spots if spot.analysts}))
+
+    @property
+    def without_analysts(self) -> tuple[str, ...]:
+        """For every mechanism whose discoveries were not simulated somewhere: where, and why."""
+        said = []
+        for key in self.order.mechanisms:
+            mine = [spot for spot in self.spots if spot.mechanism == key]
+            silent = [spot for spot in mine if spot.no_analysts]
+            if silent:
+                where = "" if len(silent) == len(mine) else f" at ε {', '.join(f'{s.epsilon:g}' for s in silent)}"
+                said.append(f"{silent[-1].title}{where}: {silent[-1].no_analysts}")
+        return tuple(said)
 
     @property
     def problems(self) -> dict[str, str]:

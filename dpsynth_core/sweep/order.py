@@ -11,6 +11,7 @@ from dpsynth_core.mechanisms.base import check_whole
 from dpsynth_core.release import LEAST_EPSILON, MOST_EPSILON
 
 EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+MOST_ANALYSTS = 1_000
 MECHANISM_KEYS = ("kd_tree", "perturbed_histogram", "smoothed_histogram")
 
 
@@ -27,7 +28,10 @@ class SweepOrder:
     delta: float = 1e-6
     """For mechanisms that need one."""
     discoveries: bool = True
-    """Whether to measure false and missed discoveries, for mechanisms where that is quick."""
+    """Whether to measure false and missed discoveries."""
+    analysts: int = 30
+    """Simulated analysts of each kind behind these, at most, where each needs a table of its own; 0: leave such
+    mechanisms out. Histograms have hundreds at no cost."""
     seed: int = 0
     """Of the whole sweep."""
 
@@ -42,6 +46,7 @@ class SweepOrder:
             ends = f"{float(LEAST_EPSILON):g} to {MOST_EPSILON:,}"
             raise ParameterError("epsilons", list(self.epsilons), allowed=f"rising numbers from {ends}")
         check_whole("repetitions", self.repetitions, 1, 1_000)
+        check_whole("analysts", self.analysts, 0, MOST_ANALYSTS)
         check_whole("seed", self.seed, 0, 2**63)
 
     @property

@@ -71,6 +71,7 @@ def _start(session: Session, data: DataSet, schema: Schema) -> None:
     account = None if data.fingerprint is None else open_ledger().account(data.fingerprint)
     session.forget_data()
     session.data, session.rows_per_person = data, (account or schema).rows_per_person
+    session.declared_by = schema.declared_by
     replace_draft(session, to_rows(schema, data.table.columns))
 
 
@@ -85,8 +86,9 @@ def edit_draft(session: Session, rows: pd.DataFrame) -> None:
     assert session.data is not None  # noqa: S101  there is no editor without a table
     session.draft = rows
     session.schema, session.problems = from_rows(
-        rows, numeric_labels=_numeric_columns(session.data.table), rows_per_person=session.rows_per_person
-    )
+        rows, numeric_labels=_numeric_columns(session.data.table), rows_per_person=session.rows_per_person,
+        declared_by=session.declared_by,
+    )  # fmt: skip
 
 
 def _numeric_columns(table: pd.DataFrame) -> set[str]:
@@ -97,6 +99,13 @@ def declare_all_public(session: Session, *, public: bool) -> None:
     """The bulk action."""
     if session.draft is not None:
         replace_draft(session, mark_public(session.draft, public=public))
+
+
+def sign(session: Session, declared_by: str) -> None:
+    """Say who states that the facts are public; nothing else changes."""
+    session.declared_by = declared_by.strip()
+    if session.draft is not None:
+        edit_draft(session, session.draft)
 
 
 def load_schema(session: Session, text: bytes) -> None:
@@ -112,6 +121,8 @@ def load_schema(session: Session, text: bytes) -> None:
         )
     if session.mode == "teaching" or account_of(session) is None:
         session.rows_per_person = schema.rows_per_person
+    # Also where the file names nobody: the name that stood here before declared other facts.
+    session.declared_by = schema.declared_by
     replace_draft(session, to_rows(schema, session.data.table.columns))
 
 

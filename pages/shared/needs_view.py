@@ -40,6 +40,12 @@ def show_needs(session: Session) -> None:
     keys = [key for key in found.order.sweep.mechanisms if any(s.line(key, aspect) for s in found.sweeps)]
     with st.container(border=True):
         plain_list(found.sentence(key, aspect, wanted) for key in keys)
+    silent = [MECHANISMS[key].title for key in found.order.sweep.mechanisms if key not in keys]
+    if silent:
+        st.caption(
+            f"Not simulated here: {', '.join(silent)}. Showing that so few analysts are wrong takes hundreds of them, "
+            'and each needs a table of its own. "Compare epsilons" shows what a few tell.'
+        )
     chosen = ask_one(
         session, st.radio, "Mechanism in the picture", keys, key=f"needs_mechanism_{aspect}",
         format_func=lambda key: MECHANISMS[key].title, horizontal=True,

@@ -47,9 +47,20 @@ def checks(session: Session, place: int, account: Account | None = None) -> Chec
     number = session.paid.get(place)
     charge = next((entry for entry in account.entries if entry.id == number), None) if account else None
     return checklist(
-        session.outcomes[place], _data_set(session)[1], session.thresholds, evidence=session.evidence.get(place),
+        _signed(session, place), _data_set(session)[1], session.thresholds, evidence=session.evidence.get(place),
         account=account, charge=charge, public=session.mode == "teaching",
     )  # fmt: skip
+
+
+def _signed(session: Session, place: int) -> Outcome:
+    """A release with the name of who declared its facts: if nobody was named then, whoever answers for them now.
+
+    Naming somebody must not need another run, which would cost epsilon; it counts only for the very same facts.
+    """
+    outcome = session.outcomes[place]
+    if outcome.schema.declared_by or session.schema is None or session.schema != outcome.schema:
+        return outcome
+    return replace(outcome, schema=session.schema)
 
 
 def search(session: Session, place: int) -> None:
@@ -152,7 +163,7 @@ def report_of(session: Session, place: int) -> Callable[[], bytes]:
     """Writes the internal review report when it is asked for."""
 
     def write() -> bytes:
-        outcome, evidence = session.outcomes[place], session.evidence[place]
+        outcome, evidence = _signed(session, place), session.evidence[place]
         if session.data is None:
             raise DPSynthError("There is no table. Choose one on the Data page.")
         # With the facts of the release: those on the Data page may have changed since.

@@ -81,7 +81,7 @@ def _to_row(column: Column) -> dict[str, Any]:
 
 
 def from_rows(
-    rows: pd.DataFrame, *, numeric_labels: set[str], rows_per_person: int = 1
+    rows: pd.DataFrame, *, numeric_labels: set[str], rows_per_person: int = 1, declared_by: str = ""
 ) -> tuple[Schema | None, list[DPSynthError]]:
     """The schema, or every problem that stands in its way.
 
@@ -89,6 +89,7 @@ def from_rows(
         rows: As edited.
         numeric_labels: Columns whose categories are numbers in the table and must stay numbers.
         rows_per_person: The unit of protection.
+        declared_by: Who states that the facts are public.
     """
     columns: list[Column] = []
     problems: list[DPSynthError] = []
@@ -102,7 +103,7 @@ def from_rows(
     if problems:
         return None, problems
     try:
-        return Schema(columns=tuple(columns), rows_per_person=rows_per_person), []
+        return Schema(columns=tuple(columns), rows_per_person=rows_per_person, declared_by=declared_by), []
     except SchemaError as problem:
         return None, [problem]
 

@@ -11,6 +11,7 @@ import streamlit as st
 from dpsynth_core.budget import Budget
 from dpsynth_core.column import KINDS, ORIGINS
 from dpsynth_core.errors import DPSynthError
+from dpsynth_core.schema import MOST_DECLARED
 from pages.shared.actions import (
     account_of,
     adopt_account_terms,
@@ -21,6 +22,7 @@ from pages.shared.actions import (
     load_schema,
     open_account,
     replace_draft,
+    sign,
 )
 from pages.shared.frame import in_words, show_error
 from pages.shared.schema_table import settle_origins
@@ -118,6 +120,22 @@ def _load_schema(session: Session) -> None:
             with in_words("This schema cannot be used."):
                 load_schema(session, file.getvalue())
                 st.rerun()
+
+
+def ask_declarer(session: Session) -> None:
+    """Who answers for the facts; a reviewer reads it, nobody else."""
+    # Without a key: only another name, as a loaded schema brings it, makes another field. What is being typed while the
+    # page is at work is not lost.
+    name = st.text_input(
+        "Who states that these facts are public?",
+        value=session.declared_by,
+        max_chars=MOST_DECLARED,
+        placeholder="Name and role, and where the facts are written down",
+        help="Optional. Kept with the schema and shown to the reviewer. It is never part of what is published.",
+    )
+    if name.strip() != session.declared_by:
+        sign(session, name)
+        st.rerun()
 
 
 def ask_unit(session: Session) -> None:

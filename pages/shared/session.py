@@ -103,6 +103,8 @@ class Session:
     """The rows that the editor on screen was given."""
     rows_per_person: int = 1
     """The most rows one person owns."""
+    declared_by: str = ""
+    """Who states that the facts are public, in their own words."""
     schema: Schema | None = None
     """The draft as a valid schema; None while something is wrong with it."""
     problems: list[DPSynthError] = field(default_factory=list)
@@ -204,7 +206,7 @@ class Session:
         """Drop the table and everything that came from it."""
         self.data = self.draft = self.editor_base = self.schema = self._private = None
         self.problems, self.left_out, self.estimate_problem = [], {}, None
-        self.rows_per_person = 1
+        self.rows_per_person, self.declared_by = 1, ""
         self.draft_version += 1
         self.outcomes, self.preview = [], None
         self.paid, self.evidence, self.bundles, self.digests, self.decisions = {}, {}, {}, {}, []

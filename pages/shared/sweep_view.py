@@ -10,12 +10,12 @@ import streamlit as st
 from dpsynth_core.charts.sweeps import moving_chart, multiples_chart, sweep_chart
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
-from dpsynth_core.sweep import ASPECTS, Sweep, SweepOrder, run_sweep
+from dpsynth_core.sweep import ASPECTS, MOST_ANALYSTS, Sweep, SweepOrder, run_sweep
 from pages.shared.frame import in_words
 from pages.shared.kept import ask_one
 from pages.shared.sections_view import ask_specimen, show_trial
 from pages.shared.session import Session
-from pages.shared.show import show_chart
+from pages.shared.show import plain_list, show_chart
 from pages.shared.specimens import Specimen
 from pages.shared.trials import PATIENCE, current_trial, sweep_seconds, sweepable, with_mechanisms
 
@@ -76,10 +76,18 @@ def _ask_order(kept: SweepOrder) -> SweepOrder:
         grid = st.multiselect(
             "Values of epsilon", GRID, default=list(kept.epsilons), key="sweep_epsilons", format_func=lambda e: f"{e:g}"
         )
-        times = st.number_input("Repetitions", 1, MOST_REPETITIONS, kept.repetitions, key="sweep_repetitions")
+        left, right = st.columns(2)
+        times = left.number_input("Repetitions", 1, MOST_REPETITIONS, kept.repetitions, key="sweep_repetitions")
+        analysts = right.number_input(
+            "Simulated analysts, at most", 0, MOST_ANALYSTS, kept.analysts, step=10, key="sweep_analysts",
+            help="Behind false and missed discoveries, for mechanisms that make a table for each analyst. More of "
+            "them: narrower bands, a longer wait. Histograms have hundreds at no cost.",
+        )  # fmt: skip
     if not keys or not grid:
         raise DPSynthError("Choose at least one mechanism and one value of epsilon.")
-    return SweepOrder(mechanisms=tuple(keys), epsilons=tuple(sorted(grid)), repetitions=int(times))
+    return SweepOrder(
+        mechanisms=tuple(keys), epsilons=tuple(sorted(grid)), repetitions=int(times), analysts=int(analysts)
+    )
 
 
 def _curves(found: Sweep) -> None:
@@ -102,13 +110,26 @@ def _curves(found: Sweep) -> None:
             selection_mode="points",
         )  # fmt: skip
     st.caption(
-        f"Bands run from the best to the worst of {found.order.repetitions} runs. For discoveries (histograms only) "
-        f"they are 95% intervals over simulated studies of {found.rows:,} people. Point at a mark to see its first "
-        "synthetic rows; click it, or choose below, to see its table."
+        f"Bands run from the best to the worst of {found.order.repetitions} runs. {_analysts(found)}Point at a mark to "
+        "see its first synthetic rows; click it, or choose below, to see its table."
     )
+    if found.without_analysts:
+        st.caption("Discoveries are not simulated here where it takes too long:")
+        plain_list(found.without_analysts)
     with st.expander("What the measures mean", icon=":material/help:"):
         for aspect in aspects:
             st.markdown(f"**{ASPECTS[aspect].short}**: {ASPECTS[aspect].question}")
+
+
+def _analysts(found: Sweep) -> str:
+    """How many analysts stand behind the rates of wrong conclusions."""
+    if not found.analysts:
+        return ""
+    many = " to ".join(f"{number:,}" for number in dict.fromkeys((found.analysts[0], found.analysts[-1])))
+    return (
+        f"For discoveries they are 95% intervals over simulated studies of {found.rows:,} people, {many} without a "
+        "difference and as many with one: the fewer, the wider. "
+    )
 
 
 def _follow_click() -> None:

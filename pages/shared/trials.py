@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from dpsynth_core.budget import Budget
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.schema import Schema
-from dpsynth_core.sweep import SizesOrder, SweepOrder
+from dpsynth_core.sweep import Panel, SizesOrder, SweepOrder
 from pages.shared.choices import plan_for
 from pages.shared.runs import cancel, runner
 from pages.shared.session import Session, Trial
@@ -85,7 +86,17 @@ def sweep_seconds(order: SweepOrder, schema: Schema, n: int) -> float:
             except DPSynthError:
                 continue
             total += 0.0 if isinstance(plan, str) else (plan.seconds + MEASURING) * order.repetitions
+            if order.discoveries:
+                total += _analysing(key, n, epsilon, order)
     return max(total, 1.0)
+
+
+def _analysing(key: str, n: int, epsilon: float, order: SweepOrder) -> float:
+    budget = Budget.of(epsilon, order.delta if MECHANISMS[key].needs_delta else 0)
+    try:
+        return Panel.of(key, n, budget, order.analysts).seconds
+    except DPSynthError:
+        return 0.0
 
 
 def sizes_seconds(order: SizesOrder, schema: Schema) -> float:

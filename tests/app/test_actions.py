@@ -23,6 +23,7 @@ from pages.shared.actions import (
     load_schema,
     load_upload,
     open_account,
+    sign,
 )
 from pages.shared.session import Session
 
@@ -382,6 +383,24 @@ def test_a_saved_schema_is_used_for_the_table_at_hand(teaching: Session) -> None
     assert teaching.schema.names == ("town", "age")
     assert teaching.draft is not None
     assert sorted(teaching.draft["name"]) == sorted(PEOPLE.columns)
+
+
+def test_who_declared_the_facts_comes_and_goes_with_them(teaching: Session) -> None:
+    sign(teaching, "  Ada, steward ")
+    assert teaching.schema is not None
+    assert teaching.schema.declared_by == "Ada, steward"
+    declare_all_public(teaching, public=True)
+    assert teaching.schema.declared_by == "Ada, steward"
+    saved = teaching.schema.to_json().encode()
+    sign(teaching, "Bob")
+    load_schema(teaching, saved)
+    assert teaching.declared_by == teaching.schema.declared_by == "Ada, steward"
+    # The file's facts were not declared by whoever stood there before.
+    load_schema(teaching, teaching.schema.unsigned().to_json().encode())
+    assert teaching.declared_by == ""
+    sign(teaching, "Ada")
+    load_example(teaching, "wine")
+    assert teaching.declared_by == ""
 
 
 def test_a_schema_with_a_foreign_column_is_refused(teaching: Session) -> None:

@@ -250,6 +250,23 @@ def test_a_foreign_schema_is_refused_in_words() -> None:
     assert "that this table does not have" in texts(app)
 
 
+def test_one_name_stands_for_all_facts_and_outlives_the_page() -> None:
+    app = data_page(uploaded())
+
+    def field() -> Any:
+        return next(entry for entry in app.text_input if entry.label == "Who states that these facts are public?")
+
+    name = "".join(HOSTILE)
+    settled(field().set_value(name).run())
+    click(app, "all_public")
+    schema = session_of(app).schema
+    assert schema is not None
+    assert schema.declared_by == name
+    settled(app.switch_page("app.py").run())
+    settled(app.switch_page("pages/1_Data.py").run())
+    assert field().value == name
+
+
 def test_the_unit_of_protection_can_be_changed() -> None:
     app = data_page(uploaded())
     (unit,) = [entry for entry in app.number_input if "rows can one person own" in entry.label]

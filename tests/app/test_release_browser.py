@@ -56,6 +56,9 @@ def test_a_full_review(visit: Visit, tmp_path: Path) -> None:
     press(page, "Open the account")
     spent(page, "0 of 1")
     press(page, "All of these are public knowledge")
+    declarer = quiet(page).get_by_role("textbox", name="Who states that these facts are public?")
+    declarer.fill("Bo Steward")
+    declarer.press("Tab")
     press(page, "Skip ahead with suggested settings")
     press(page, "Synthesize")
     press(page, "Spend it and run")
@@ -71,6 +74,7 @@ def test_a_full_review(visit: Visit, tmp_path: Path) -> None:
         use(page.get_by_role("button", name="Download the review report"))
     report = Path(download.value.path()).read_text(encoding="utf-8")
     assert MARK in report
+    assert "declared by Bo Steward" in report
 
     decide(page, "Hold", "One more look.")
     expect(page.get_by_text("On hold.", exact=True)).to_be_visible()
@@ -92,9 +96,10 @@ def check_bundle(archive: Path, place: Path) -> None:
     for name, digest in sums.items():
         content = (place / name).read_bytes()
         assert hashlib.sha256(content).hexdigest() == digest
-        # Neither what was found nor who decided leaves with the rows.
+        # Neither what was found nor who declared or decided leaves with the rows.
         assert MARK.encode() not in content
         assert b"Ada Reviewer" not in content
+        assert b"Bo Steward" not in content
     dataset = mlc.Dataset(jsonld=place / "croissant.json")
     assert not dataset.metadata.issues.errors
     assert len(list(dataset.records("synthetic_rows"))) == 400

@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -20,7 +22,7 @@ from dpsynth_core.private import PrivateTable
 from dpsynth_core.report import Evidence, Thresholds, gather
 from dpsynth_core.report.evidence import Search
 from dpsynth_core.report.review import MARK
-from pages.shared.actions import account_of, load_example, load_upload, open_account, open_ledger
+from pages.shared.actions import account_of, edit_draft, load_example, load_upload, open_account, open_ledger, sign
 from pages.shared.releases import (
     approved_archive,
     bundle_of,
@@ -143,6 +145,42 @@ def test_what_passes_is_approved_and_offered(mode: str) -> None:
     with zipfile.ZipFile(io.BytesIO(archive)) as bundle:
         assert "croissant.json" in bundle.namelist()
         assert all(MARK.encode() not in bundle.read(name) for name in bundle.namelist())
+
+
+def test_gathering_can_be_cancelled_and_says_that_nothing_is_charged() -> None:
+    session = ready("release")
+    search(session, 0)
+    app = release(session)
+    settled(app.button(key="cancel_search").click().run())
+    assert session.search is not None
+    assert session.search.state == "cancelled"
+    settled(app.run())
+    assert "The gathering was cancelled." in [error.value for error in app.error]
+    assert "Nothing is charged for it." in texts(app)
+    assert not app.button(key="gather").disabled
+
+
+def test_every_score_stands_beside_its_reference_its_verdict_and_its_worst_item() -> None:
+    app = release(ready(evidence=found()))
+    shown = texts(app)
+    for key in ("columns", "pairs", "mmd"):
+        check = checks(ready(evidence=found()), 0)[key]
+        assert "A fresh sample would score about" in check.evidence
+        assert check.evidence in shown
+        assert f"Measured: {check.measured}" in shown
+    assert "a valid test allows 5" in shown
+
+
+def test_a_table_with_permuted_columns_is_not_green() -> None:
+    example = EXAMPLES[EXAMPLE]
+    original, rng = example.load(), np.random.default_rng(1)
+    permuted = pd.DataFrame({name: rng.permutation(original[name]) for name in original})
+    outcome = replace(made(), tables=(permuted,))
+    session = ready(evidence=gather(PrivateTable(original, example.schema), Search(outcome=outcome)))
+    answer = checks(session, 0)
+    assert answer["columns"].state == "pass", "each column by itself is perfect"
+    assert answer["pmse_ratio"].state == "fail"
+    assert not answer.answer.startswith("Yes")
 
 
 def test_a_later_hold_takes_an_approval_back_and_both_stay_on_record() -> None:
@@ -280,6 +318,24 @@ def test_the_report_tells_checklist_and_decisions() -> None:
     assert "Second." in text
     assert "&lt;b&gt;Ada" in text
     assert "not a proof of privacy" in text
+
+
+def test_who_declared_the_facts_can_be_named_later_for_the_same_facts_only() -> None:
+    session = ready("release", found())
+    digest = bundle_of(session, 0).sha256
+    nobody = "nobody is named as having declared them"
+    assert nobody in checks(session, 0)["facts"].measured
+    assert nobody in texts(release(session))
+    sign(session, "".join(HOSTILE))
+    app = release(session)
+    assert f"declared by {''.join(HOSTILE)}" in texts(app)
+    assert_only_in_plain_text(app, HOSTILE[0])
+    assert "declared by &lt;script&gt;" in report_of(session, 0)().decode()
+    session.bundles.clear()
+    assert bundle_of(session, 0).sha256 == digest
+    assert session.draft is not None
+    edit_draft(session, session.draft.assign(bins=7))
+    assert nobody in checks(session, 0)["facts"].measured
 
 
 def test_in_release_mode_all_is_marked() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -38,7 +39,7 @@ def swept() -> Sweep:
 @lru_cache
 def sized() -> Sizes:
     order = SizesOrder.around(len(EXAMPLE.load()), FIRST)
-    quick = SweepOrder(mechanisms=FIRST, epsilons=(0.1, 10.0), repetitions=1)
+    quick = SweepOrder(mechanisms=FIRST, epsilons=(0.1, 10.0), repetitions=1, analysts=0)
     found = sweep_sizes(EXAMPLE.load(), EXAMPLE.schema, SizesOrder(sweep=quick, rows=(100, 500)))
     return Sizes(order=order, sweeps=found.sweeps)
 
@@ -170,6 +171,8 @@ def test_how_much_epsilon_and_how_many_rows_are_answered_for_every_aspect() -> N
         settled(app.selectbox(key="needs_aspect").set_value(aspect).run())
         assert ASPECTS[aspect].question in [caption.value for caption in app.caption]
         assert "• Perturbed histogram: " in texts(app)
+        silent = any(caption.value.startswith("Not simulated here: KD tree.") for caption in app.caption)
+        assert silent == ASPECTS[aspect].simulated
     settled(app.selectbox(key="needs_aspect").set_value("column").run())
     settled(app.number_input(key="needs_target_column").set_value(0.0).run())
     assert "500 rows are too few at any ε up to 10" in texts(app)
@@ -216,6 +219,26 @@ def test_what_a_sweep_will_take_is_announced() -> None:
     longer = sweep_seconds(SweepOrder(mechanisms=ORDER.mechanisms, repetitions=10), EXAMPLE.schema, 500)
     assert 1 <= short < longer
     assert "bayes" not in sweepable()
+
+
+def test_more_analysts_take_longer_and_are_asked_for() -> None:
+    order = SweepOrder(mechanisms=("kd_tree",))
+    few, many = (sweep_seconds(replace(order, analysts=number), EXAMPLE.schema, 500) for number in (10, 100))
+    assert few < many
+    app = tradeoffs(ready("sweep"))
+    settled(app.number_input(key="sweep_analysts").set_value(100).run())
+    assert app.button(key="start_sweep").label.startswith("Run: 4 synthetic tables")
+
+
+def test_how_many_analysts_there_are_and_where_there_are_none_is_said() -> None:
+    session = ready("sweep")
+    first, *others = swept().spots
+    silent = replace(first, analysts=20, no_analysts="It would take an hour.")
+    session.trials["sweep"].result = replace(swept(), spots=(silent, *others))
+    app = tradeoffs(session)
+    captions = " ".join(caption.value for caption in app.caption)
+    assert "95% intervals over simulated studies of 500 people, 20 to 400 without a difference" in captions
+    assert "• Perturbed histogram at ε 0.1: It would take an hour." in texts(app)
 
 
 def test_one_person_is_shown_with_what_epsilon_allows() -> None:

@@ -27,7 +27,7 @@ from dpsynth_core.diagnostics.base import Comparison, Measure, Result, Scale
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.evaluation import Evaluation
 from dpsynth_core.orders import Order, Outcome
-from dpsynth_core.report import Publication, release_bundle
+from dpsynth_core.report import Publication, release_bundle, release_digest
 from dpsynth_core.report.wording import amount, literal, meaning
 from dpsynth_core.schema import Schema
 from tests.report.releases import HOSTILE, hostile_outcome, mixed_outcome, outcome_of
@@ -93,7 +93,7 @@ def test_several_tables_state_their_sum() -> None:
     assert "epsilon 0.1 each" in card
 
 
-def test_the_card_says_what_is_claimed_for_whom_and_who_declared_it() -> None:
+def test_the_card_says_what_is_claimed_for_whom_and_where_facts_come_from() -> None:
     card = release_bundle(mixed_outcome_for(3), SAID).files["data_card.md"].decode()
     assert "at most 3 rows" in card
     assert "replace-one" in card
@@ -311,6 +311,14 @@ def test_nothing_private_enters_a_bundle(place: tuple[str, str], thing: Any) -> 
     for name, content in bundle.files.items():
         assert MARK.encode() not in content, name
     assert dict(bundle.files) == clean_files()
+
+
+def test_who_declared_the_facts_is_not_published() -> None:
+    signed = replace(outcome(), schema=replace(outcome().schema, declared_by=MARK))
+    bundle = release_bundle(signed, SAID)
+    assert all(MARK.encode() not in content for content in bundle.files.values())
+    assert bundle.sha256 == release_bundle(outcome(), SAID).sha256
+    assert release_digest(signed) == release_digest(outcome())
 
 
 def test_what_nobody_paid_for_changes_no_byte() -> None:

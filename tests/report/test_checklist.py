@@ -115,6 +115,20 @@ def test_a_fact_read_from_the_data_follows_here_by_name() -> None:
     assert "No." in found.answer
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("Ada,\n<b>steward</b>", "; declared by Ada, <b>steward</b>"), (" ", "; nobody is named as having declared them")],
+)
+@pytest.mark.parametrize("public", [True, False])
+def test_who_declared_the_facts_is_told(name: str, said: str, public: bool) -> None:
+    schema = replace(outcome().schema, declared_by=name)
+    if not public:
+        schema = schema.with_column(replace(schema["age"], public=False, origin="read from the data"))
+    found = checklist(replace(outcome(), schema=schema), N, Thresholds(), evidence=evidence(), public=True)
+    assert found["facts"].measured.endswith(f"columns{said}")
+    assert found["facts"].state == ("pass" if public else "fail")
+
+
 def test_the_ledger_must_have_charged_this_very_run(tmp_path: Path) -> None:
     account, charge = paid(path=tmp_path)
     assert good(public=False)["ledger"].state == "fail"

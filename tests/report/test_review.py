@@ -108,8 +108,18 @@ def test_it_tells_decision_guarantee_facts_and_configuration() -> None:
     assert "<b>Ada</b>, 2026-01-02" in decision
     assert "epsilon 1, delta 0 (pure)" in guarantee
     assert "public knowledge" in facts
+    assert "By whom: nobody is named as having declared them." in facts
     assert reviewed()[1].summary in quality
     assert '"mechanism": "kd_tree"' in configuration
+
+
+def test_it_tells_who_declared_the_facts_literally() -> None:
+    made, found = reviewed()
+    original = dp.PrivateTable(mixed_table(), replace(mixed_schema(), declared_by=HOSTILE))
+    text = review_report(original, made.tables[0], replace(found, results=found.results[:1])).decode()
+    page = Page(text)
+    assert any(f"By whom: declared by {HOSTILE}." in section for section in page.sections)
+    assert "<script>alert" not in text
 
 
 def test_it_shows_the_account(tmp_path: Path) -> None:
