@@ -36,7 +36,7 @@ from dpsynth_core.models.blocks import (
 from dpsynth_core.models.greedy import GreedyScore
 from dpsynth_core.models.parents import CHOOSING, candidates, choose_parents, most_parameters
 from dpsynth_core.models.parts import Part, parts_of
-from dpsynth_core.models.score import Randomness, Score
+from dpsynth_core.models.score import DISTANCE, SQUARES, TREE, Randomness, Score, sensitivity_of
 from dpsynth_core.models.sequential import Mixture, SequentialModel
 from dpsynth_core.models.walk import Chains, Told, walk
 from dpsynth_core.models.zoom import REACH, Zoom
@@ -48,11 +48,14 @@ Tell: TypeAlias = Callable[..., None]
 """Told the share that is done, and points to draw."""
 SAMPLERS = {"lists": "from finite lists (proven)", "metropolis": "by random walks (the paper's, private in the limit)"}
 LAWS = {"normal": "normal", "skewed": "normal or skewed"}
+Judge: TypeAlias = Literal["distance", "cells", "optimal", "greedy"]
 TREES = {
-    "cells": "all cells at once (proven)",
+    "distance": "all cells at once, by their distance (proven)",
+    "cells": "all cells at once, by their pMSE (proven)",
     "optimal": "the best small tree (proven)",
     "greedy": "CART (the paper's, not guaranteed)",
 }
+JUDGES = {"distance": DISTANCE, "cells": SQUARES, "optimal": TREE}
 BOUNDS = {"tight": "the proven one", "paper": "the paper's, twice as large"}
 PRIORS = {"bounds": "from the declared bounds", "flat": "the paper's, flat"}
 OVER_PAIRS = {"mean": "average over pairs", "worst": "worst pair"}
@@ -62,7 +65,7 @@ MOST_PARAMETERS = 600
 """Of a model, and a fifth of it of one column by itself: beyond, epsilon is spread so thin that nothing is left."""
 CHOOSING_SHARE = Fraction(1, 10)
 """Of epsilon, for finding what columns lean on."""
-ENOUGH_EACH = 1_000
+ENOUGH_EACH = 300
 """Rows times epsilon for each parameter, from which on columns lean on more than one other."""
 ATTEMPTS = 3
 """Times that chains may be run on, twice as long each time, before the release is refused."""
@@ -70,9 +73,10 @@ SECONDS_PER_VALUE = 6e-9
 """Making, placing and counting one value of one pair of columns for one score."""
 FIRST_RATE = 20.0
 """Walks begin where a pMSE of 1/20 costs one unit of log density, and cool down to the real rate."""
-MOST_RATE = 0.7
-"""Times the rows compared: walks never go beyond this rate (epsilon 1.4 for one walk), where the score's own steps,
-from counting rows, become cliffs that no walk climbs, and where the draw is as good as the rows allow."""
+MOST_RATE = {"distance": 0.1, "cells": 0.7, "optimal": 0.7, "greedy": 0.7}
+"""Over the score's sensitivity, by judge: walks never go beyond this rate (epsilon 0.2 for one walk by the distance),
+where the score's own steps, from counting rows, become cliffs that no walk climbs, and where the draw is as good as the
+rows allow."""
 NOTHING = "nothing to choose"
 """Label of the charge for a table whose every value is declared."""
 MOST_MODEL_ROWS = 50_000
@@ -108,10 +112,10 @@ class PMSE(Mechanism):
     'metropolis' is the paper's random walk: nearer to the best parameters, but private only in the limit."""
     numbers: Literal["normal", "skewed"] = setting("normal", title="Law of numbers", labels=LAWS)
     """Normal, or with a skew of its own (shifted log-normal), which costs one more parameter for each column."""
-    trees: Literal["cells", "optimal", "greedy"] = setting("cells", title="Judge", advanced=True, labels=TREES)
-    """All cells of two columns at once; the best tree of depth two; or CART as in the paper. One row moves the first
-    two equally little, and all cells see more. It can move CART further than any proof allows, so that its epsilon is
-    not guaranteed; CART is also slow."""
+    trees: Judge = setting("distance", title="Judge", advanced=True, labels=TREES)  # noqa: RUF009  an alias
+    """All cells of two columns at once, by total variation or by pMSE; the best tree of depth two; or CART as in the
+    paper. The distance finds most: the pMSE, being a square, hardly tells good parameters from the best. One row can
+    move CART further than any proof allows, so that its epsilon is not guaranteed; CART is also slow."""
     bound: Literal["tight", "paper"] = setting("tight", title="Bound on one row", advanced=True, labels=BOUNDS)
     """How far one row can move the score. 'tight' is proven in docs/proofs.md; the paper's is twice as large and halves
     what epsilon buys."""
@@ -159,10 +163,10 @@ class PMSE(Mechanism):
         """Parameters from public facts only."""
         parameters = sum(part.size for part in parts_of(schema, "skewed"))
         share = n * float(exact(epsilon, parameter="epsilon")) / max(parameters, 1)
-        numbers: Literal["normal", "skewed"] = "skewed" if share >= 1_000 else "normal"
+        numbers: Literal["normal", "skewed"] = "skewed" if share >= 50 else "normal"
         verdict = (
             "enough to fit a skew to every number" if numbers == "skewed"
-            else "enough for plain normal laws" if share >= 100
+            else "enough for plain normal laws" if share >= 20
             else "too little for more than a rough picture"
         )  # fmt: skip
         return cls(
@@ -206,9 +210,10 @@ class PMSE(Mechanism):
         merged: dict[str, Fraction] = {} if choosing is None else {CHOOSING: choosing.epsilon}
         for step, share in zip(steps, shares, strict=True):
             merged[step.label] = merged.get(step.label, Fraction(0)) + share.epsilon
+        sensitivity = self._looseness * sensitivity_of(self._judge, n, self._model_rows(n))
         scores = pairs = 0.0
         for step, share in zip(steps, shares, strict=True):
-            zoom = self._zoom(step, parts, share.epsilon / self.datasets, n + self._model_rows(n))
+            zoom = self._zoom(step, parts, share.epsilon / self.datasets, sensitivity)
             number = zoom.stages * zoom.candidates if self.sampler == "lists" else self.steps * self.chains
             scores += number
             pairs += number * (step.last - step.first + 1 + len(step.pairs))
@@ -267,10 +272,11 @@ class PMSE(Mechanism):
             return score(step.filled(theta, candidates), step.last, step.pairs)
 
         _, deviation = block_prior(score.parts, step.first, step.last)
-        zoom = self._zoom(step, score.parts, epsilon, score.rows)
+        sensitivity = self._sensitivity(score)
+        zoom = self._zoom(step, score.parts, epsilon, sensitivity)
         return zoom.run(
             scored, theta[step.places], REACH * deviation[step.places],
-            noise=noise, sensitivity=self._sensitivity(score), epsilon=epsilon, label=step.label,
+            noise=noise, sensitivity=sensitivity, epsilon=epsilon, label=step.label,
         )  # fmt: skip
 
     def _walk(
@@ -289,8 +295,10 @@ class PMSE(Mechanism):
         def scored(lines: FloatArray) -> FloatArray:
             return -score(step.filled(theta, lines), step.last, step.pairs, worst=self.over_pairs == "worst")
 
+        most_rate = MOST_RATE[self.trees]
+
         def walked(generator: np.random.Generator, scale: float) -> Chains:
-            scale = max(scale, 1 / (MOST_RATE * score.rows))  # less than epsilon allows is private, too
+            scale = max(scale, float(score.sensitivity) / most_rate)  # less than epsilon allows is private, too
 
             def log_density(lines: FloatArray, heat: float) -> FloatArray:
                 # Equation 2, times the prior: exp(-eps u / (2 du)) pi(theta).
@@ -321,7 +329,7 @@ class PMSE(Mechanism):
 
     def _score(self, table: PrivateTable, parts: tuple[Part, ...], randomness: Randomness) -> Score:
         if self.trees != "greedy":
-            return Score(table, parts, randomness, cells=self.trees == "cells")
+            return Score(table, parts, randomness, judge=self._judge)
         return GreedyScore(table, parts, randomness, cp=self.cp, depth=self.tree_depth)
 
     def _parts(self, schema: Schema) -> tuple[Part, ...]:
@@ -365,11 +373,13 @@ class PMSE(Mechanism):
             shares += share.split(*(step.size for step in steps if step.last == j))
         return choosing, tuple(shares)
 
-    def _zoom(self, step: Step, parts: tuple[Part, ...], epsilon: Fraction, rows: int) -> Zoom:
+    def _zoom(self, step: Step, parts: tuple[Part, ...], epsilon: Fraction, sensitivity: Fraction) -> Zoom:
         _, deviation = block_prior(parts, step.first, step.last)
         size = min(step.size, LARGEST_GROUP)
-        rate = float(epsilon) * rows / (2 * self._looseness)
-        return Zoom.of(size, CANDIDATES[size], rate, REACH * float(deviation[step.places].max()))
+        return Zoom.of(
+            size, CANDIDATES[size], float(epsilon / (2 * sensitivity)), REACH * float(deviation[step.places].max()),
+            straight=self.trees == "distance",
+        )  # fmt: skip
 
     def _model_rows(self, n: int) -> int:
         return min(self.ratio * n, max(n, MOST_MODEL_ROWS)) if self.ratio > 1 else n
@@ -380,6 +390,10 @@ class PMSE(Mechanism):
 
     def _sensitivity(self, score: Score) -> Fraction:
         return self._looseness * score.sensitivity
+
+    @property
+    def _judge(self) -> int:
+        return JUDGES.get(self.trees, TREE)  # for CART, what would hold for the best tree
 
 
 def _tell(progress: Progress, number: int, parts: int, stage: str, done: float, /, *points: Point) -> None:

@@ -1,6 +1,7 @@
-"""How well a model's sample hides among the original rows: a pMSE with a bound on one row, as a function of parameters.
+"""How well a model's sample hides among the original rows: a score of parameters with a bound on what one row does.
 
-Rows are told apart by the best tree of depth two, or by all cells of two columns at once.
+Rows are told apart by the best tree of depth two, or by all cells of two columns at once: by the mean squared deviation
+of propensity scores from their mean (pMSE), or by the mean absolute one, which up to a factor is the total variation.
 
 The sample is g(theta; z) with z fixed before any row is seen, so the score is a fixed function of theta. Cuts of
 numbers are equally wide in units of the sample's mean and standard deviation, so that finding a cell is arithmetic;
@@ -27,14 +28,22 @@ from dpsynth_core.noise import Noise
 from dpsynth_core.private import PrivateTable
 from dpsynth_core.schema import Schema
 from dpsynth_core.trees.cuts import CellArray
-from dpsynth_core.trees.search import all_cells, best_pair
+from dpsynth_core.trees.search import all_cells, best_pair, distance
 
+TREE, SQUARES, DISTANCE = 0, 1, 2
+"""Who tells the rows apart: the best tree of depth two; all cells of two columns at once, by the same pMSE; or all
+cells by the total variation between the two tables' shares."""
 CELLS = 32
 """Of a column of numbers."""
 CELL_WIDTH = 0.2
 """In standard deviations of the sample."""
 CELLS_TOGETHER = 2
 """Cells of a number that are one where all cells are looked at at once: 0.4 standard deviations."""
+
+
+ROUNDING = Fraction(1, 2**40)
+"""More than two means of distances over up to a thousand pairs can be off in double precision. (The bound on a pMSE is
+never reached, which leaves room for its rounding.)"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,15 +76,16 @@ class Randomness:
 class Score:
     """The score of one block of columns after the other; what is settled stays.
 
-    ``cells``: instead of the best tree, the partition into all cells of two columns at once. It sees more, and it is a
-    single partition that follows from theta and z, so one row moves it as little as a tree.
+    ``judge``: all cells of two columns see more than the best tree, and they are a single partition that follows from
+    theta and z, so one row moves their pMSE as little as a tree's. The distance also tells small differences apart: a
+    square is flat near its best value, while the bound on one row, which epsilon pays for, is that of large ones.
     """
 
     def __init__(
-        self, table: PrivateTable, parts: tuple[Part, ...], randomness: Randomness, *, cells: bool = False
+        self, table: PrivateTable, parts: tuple[Part, ...], randomness: Randomness, *, judge: int = TREE
     ) -> None:
         self.parts = parts
-        self._all_cells = cells
+        self._judge = judge
         self._random = randomness
         made = randomness.z.shape[1]
         self._original = np.stack([part.values(table.positions(part.column.name)) for part in parts])
@@ -93,8 +103,9 @@ class Score:
 
     @property
     def sensitivity(self) -> Fraction:
-        """The most that one replaced row can change a score: docs/proofs.md, section 12."""
-        return Fraction(1, self.rows)
+        """The most that one replaced row can change a score."""
+        given = self._original.shape[1]
+        return sensitivity_of(self._judge, given, self.rows - given)
 
     @property
     def first(self) -> int:
@@ -112,14 +123,14 @@ class Score:
         Args:
             thetas: One line for each candidate.
             last: The last column of the block.
-            pairs: Pairs of columns whose best trees are averaged; twice the same for a column's own trees.
+            pairs: Pairs of columns whose scores are averaged; twice the same for a column by itself.
             worst: Take the largest over the pairs instead of the mean.
         """
         correlation = correlations(self._features, self.parts[self.first].before)
 
         def some(lines: FloatArray) -> FloatArray:
             return _scores(
-                lines, self.first, last, pairs, worst, self._all_cells, self._layout, self._original, self._random.z,
+                lines, self.first, last, pairs, worst, self._judge, self._layout, self._original, self._random.z,
                 self._random.gap, self._features, correlation, self._synthetic_cells, self._original_cells,
             )  # fmt: skip
 
@@ -149,6 +160,14 @@ class Score:
             features_of(form, levels, values, latent, self._centre[own], self._spread[own], self._features[own])
             place(form, levels, values, self._original[j], self._synthetic_cells[j], self._original_cells[j])
             self.natural.append(given)
+
+
+def sensitivity_of(judge: int, given: int, made: int) -> Fraction:
+    """The most that one of ``given`` original rows can change a score with ``made`` rows of the model.
+
+    docs/proofs.md, section 12. For the distance two cells' shares move by 1/n each, whatever the model's rows.
+    """
+    return Fraction(1, given) + ROUNDING if judge == DISTANCE else Fraction(1, given + made)
 
 
 def warm_up() -> None:
@@ -212,7 +231,7 @@ def _line(block: CellArray, settled: CellArray, column: int, first: int) -> Cell
 
 @compiled
 def _scores(  # noqa: PLR0917
-    thetas: FloatArray, first: int, last: int, pairs: IntArray, worst: bool, cells: bool, layout: IntArray,
+    thetas: FloatArray, first: int, last: int, pairs: IntArray, worst: bool, judge: int, layout: IntArray,
     original: FloatArray, z: FloatArray, gap: FloatArray, settled: FloatArray, correlation: FloatArray,
     synthetic_cells: CellArray, original_cells: CellArray,
 ) -> FloatArray:  # fmt: skip
@@ -243,7 +262,11 @@ def _scores(  # noqa: PLR0917
             a, a_other = _line(a_cells, synthetic_cells, i, first), _line(a_cells, synthetic_cells, k, first)
             o, o_other = _line(o_cells, original_cells, i, first), _line(o_cells, original_cells, k, first)
             size, other = layout[i, 7], layout[k, 7]
-            if cells:
+            if judge == DISTANCE:
+                found = distance(a, a_other, o, o_other, size, other, layout[i, 9], layout[k, 9])
+                total = max(total, found) if worst else total + found / len(pairs)
+                continue
+            if judge == SQUARES:
                 gain = all_cells(a, a_other, o, o_other, size, other, layout[i, 9], layout[k, 9])
             else:
                 gain = best_pair(a, a_other, o, o_other, size, other, layout[i, 8], layout[k, 8])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -17,13 +17,14 @@ import numpy as np
 from dpsynth_core.encoding import FloatArray
 from dpsynth_core.noise import Noise
 
-GROWTH = 3
-"""How many times more each selection gets than the one before: early ones only have to find the region."""
 MOST_STAGES = 6
 REACH = 2.5
 """Half the width of the first box, in prior standard deviations."""
 CURVATURE = 0.06
 """Rise of the pMSE when a parameter is one unit of grain from its best value, roughly: decides how far to zoom."""
+SLOPE = 1 / 27
+"""The same for the distance, which rises in a straight line. True slopes are some 0.3; but zooming on until the noise
+is as large as the last step loses more by the choices that go wrong than it gains by the step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +35,11 @@ class Zoom:
     """Points in every list."""
     stages: int
     """Selections, one after the other."""
+    growth: int
+    """How many times more each selection gets than the one before: early ones only have to find the region."""
 
     @classmethod
-    def of(cls, size: int, candidates: int, rate: float, span: float) -> Zoom:
+    def of(cls, size: int, candidates: int, rate: float, span: float, *, straight: bool) -> Zoom:
         """As many stages as the noise leaves room for.
 
         Args:
@@ -44,12 +47,15 @@ class Zoom:
             candidates: Points in every list.
             rate: Epsilon of the group over twice the score's sensitivity.
             span: Half the width of the first box, in units of grain.
+            straight: Whether the score rises in a straight line from its best value, or with the square.
         """
         # The selection cannot tell scores apart that differ by less than about size / rate.
-        needed = math.sqrt(max(size / (rate * CURVATURE), 1e-12))
-        shrink = cls(candidates=candidates, stages=1).shrink(size)
+        least = max(size / rate, 1e-12)
+        needed = least / SLOPE if straight else math.sqrt(least / CURVATURE)
+        zoom = cls(candidates=candidates, stages=1, growth=2 if straight else 3)
+        shrink = zoom.shrink(size)
         stages = 1 + math.ceil(math.log(max(span * shrink / 2 / needed, 1.0)) / -math.log(shrink))
-        return cls(candidates=candidates, stages=min(stages, MOST_STAGES))
+        return replace(zoom, stages=min(stages, MOST_STAGES))
 
     def shrink(self, size: int) -> float:
         """Width of a box over that of the one before: four times the distance of neighbouring points."""
@@ -57,7 +63,7 @@ class Zoom:
 
     def shares(self) -> list[int]:
         """Of the group's epsilon, stage by stage."""
-        return [GROWTH**stage for stage in range(self.stages)]
+        return [self.growth**stage for stage in range(self.stages)]
 
     def run(
         self, score: Callable[[FloatArray], FloatArray], centre: FloatArray, reach: FloatArray, *,

@@ -184,14 +184,36 @@ def all_cells(  # noqa: PLR0917  compiled code takes arguments by place
     size: int, other_size: int, wide: int, other_wide: int,
 ) -> float:  # fmt: skip
     """The sum of a^2 / (a + o) over all cells of two columns at once; ``wide`` neighbouring cells count as one."""
-    lines, width = (size - 1) // wide + 1, (other_size - 1) // other_wide + 1
-    a_table, o_table = np.zeros((lines, width)), np.zeros((lines, width))
-    for row in range(len(synthetic)):
-        a_table[synthetic[row] // wide, other_synthetic[row] // other_wide] += 1.0
-    for row in range(len(original)):
-        o_table[original[row] // wide, other_original[row] // other_wide] += 1.0
+    a_table = _table(synthetic, other_synthetic, size, other_size, wide, other_wide)
+    o_table = _table(original, other_original, size, other_size, wide, other_wide)
     total = 0.0
-    for s in range(lines):
-        for t in range(width):
+    for s in range(len(a_table)):
+        for t in range(a_table.shape[1]):
             total += term(a_table[s, t], o_table[s, t])
     return total
+
+
+@compiled
+def distance(  # noqa: PLR0917
+    synthetic: CellArray, other_synthetic: CellArray, original: CellArray, other_original: CellArray,
+    size: int, other_size: int, wide: int, other_wide: int,
+) -> float:  # fmt: skip
+    """Total variation between the shares of synthetic and of original rows in the cells of ``all_cells``."""
+    a_table = _table(synthetic, other_synthetic, size, other_size, wide, other_wide)
+    o_table = _table(original, other_original, size, other_size, wide, other_wide)
+    made, given = float(len(synthetic)), float(len(original))
+    total = 0.0
+    for s in range(len(a_table)):
+        for t in range(a_table.shape[1]):
+            total += abs(a_table[s, t] * given - o_table[s, t] * made)  # whole numbers, so nothing is rounded yet
+    return total / (2.0 * made * given)
+
+
+@compiled
+def _table(  # noqa: PLR0917
+    cells: CellArray, other: CellArray, size: int, other_size: int, wide: int, other_wide: int
+) -> FloatArray:  # fmt: skip
+    table = np.zeros(((size - 1) // wide + 1, (other_size - 1) // other_wide + 1))
+    for row in range(len(cells)):
+        table[cells[row] // wide, other[row] // other_wide] += 1.0
+    return table

@@ -18,7 +18,7 @@ from dpsynth_core.budget import Budget
 from dpsynth_core.encoding import codec_for
 from dpsynth_core.models.blocks import block_prior, small_groups, whole_blocks
 from dpsynth_core.models.parts import NOMINAL, ORDERED, Part, parts_of
-from dpsynth_core.models.score import Randomness, Score
+from dpsynth_core.models.score import DISTANCE, SQUARES, TREE, Randomness, Score, sensitivity_of
 from dpsynth_core.models.sequential import SequentialModel
 from dpsynth_core.noise import SeededNoise
 from dpsynth_core.schema import Schema
@@ -164,13 +164,14 @@ def test_all_cells_at_once_are_one_partition_that_sees_more_than_any_of_its_tree
     table = any_table(SCHEMA, 300)
     parts = parts_of(SCHEMA, "normal")
     randomness = Randomness.draw(parts, 600, noise(), even=True)
-    cells, tree = (Score(table, parts, randomness, cells=which) for which in (True, False))
+    cells, tree, distance = (Score(table, parts, randomness, judge=which) for which in (SQUARES, TREE, DISTANCE))
     for j, part in enumerate(parts):
         theta = part.prior.mean + 0.2
         found = {i: cells(theta[None], j, np.array([[i, j]]))[0] for i in range(j + 1)}
         best = {i: tree(theta[None], j, np.array([[i, j]]))[0] for i in range(j + 1)}
-        cells.settle(theta, j)
-        tree.settle(theta, j)
+        apart = {i: distance(theta[None], j, np.array([[i, j]]))[0] for i in range(j + 1)}
+        for score in (cells, tree, distance):
+            score.settle(theta, j)
         for i, value in found.items():
             wide = [1 if parts[k].levels else 2 for k in (i, j)]
             a, o = (
@@ -179,8 +180,23 @@ def test_all_cells_at_once_are_one_partition_that_sees_more_than_any_of_its_tree
             )
             expected = sum((a[c] / 3 - 2 * o[c] / 3) ** 2 / (a[c] + o[c]) for c in a | o) / 900
             assert value == pytest.approx(expected, abs=1e-12)
+            assert apart[i] == pytest.approx(sum(abs(a[c] / 600 - o[c] / 300) for c in a | o) / 2, abs=1e-12)
             if wide == [1, 1]:
                 assert value >= best[i] - 1e-12
+
+
+def test_the_bound_on_a_distance_is_attained() -> None:
+    schema = Schema.from_dict({"columns": [{"name": "x", "kind": "boolean", "public": True}]})
+    parts = parts_of(schema, "normal")
+    randomness = Randomness.draw(parts, 40, noise(), even=True)
+
+    def score(true: int) -> float:
+        table = dp.PrivateTable(pd.DataFrame({"x": [True] * true + [False] * (20 - true)}), schema)
+        return float(Score(table, parts, randomness, judge=DISTANCE)(np.zeros((1, 1)), 0, np.array([[0, 0]]))[0])
+
+    sensitivity = sensitivity_of(DISTANCE, 20, 40)
+    assert score(20) - score(19) == pytest.approx(1 / 20)
+    assert abs(score(20) - score(19)) <= sensitivity <= 1 / 20 + 1e-12
 
 
 def test_a_block_of_several_columns_scores_as_its_columns_do() -> None:

@@ -56,13 +56,18 @@ def bowl(best: FloatArray) -> object:
     return lambda candidates: np.minimum(0.25, 0.06 * np.square(candidates - best).sum(axis=1))
 
 
+def funnel(best: FloatArray) -> object:
+    return lambda candidates: np.minimum(1.0, 0.3 * np.sqrt(np.square(candidates - best).sum(axis=1)))
+
+
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_lists_close_in_on_the_optimum(size: int) -> None:
+@pytest.mark.parametrize("straight", [False, True])
+def test_lists_close_in_on_the_optimum(size: int, straight: bool) -> None:
     best = np.array([0.83, -1.31, 0.4])[:size]
     noise = SecureNoise(Budget.of(1))
-    zoom = Zoom.of(size, {1: 64, 2: 256, 3: 512}[size], rate=1e5, span=2.5)
+    zoom = Zoom.of(size, {1: 64, 2: 256, 3: 512}[size], rate=1e5, span=2.5, straight=straight)
     found = zoom.run(
-        bowl(best), np.zeros(size), np.full(size, 2.5),  # type: ignore[arg-type]
+        (funnel if straight else bowl)(best), np.zeros(size), np.full(size, 2.5),  # type: ignore[arg-type]
         noise=noise, sensitivity=Fraction(1, 200_000), epsilon=Fraction(1), label="x",
     )  # fmt: skip
     assert np.abs(found - best).max() < 0.12
@@ -71,7 +76,7 @@ def test_lists_close_in_on_the_optimum(size: int) -> None:
 
 
 def test_there_are_more_stages_where_there_is_more_to_see() -> None:
-    stages = [Zoom.of(2, 256, rate=rate, span=2.5).stages for rate in (1, 1e2, 1e4, 1e8)]
+    stages = [Zoom.of(2, 256, rate=rate, span=2.5, straight=False).stages for rate in (1, 1e2, 1e4, 1e8)]
     assert stages == sorted(stages)
     assert stages[0] == 1
     assert stages[-1] > 2
@@ -80,7 +85,7 @@ def test_there_are_more_stages_where_there_is_more_to_see() -> None:
 def test_with_hardly_any_epsilon_every_candidate_is_as_likely() -> None:
     chosen = [
         float(
-            Zoom(candidates=4, stages=1).run(
+            Zoom(candidates=4, stages=1, growth=3).run(
                 bowl(np.zeros(1)), np.zeros(1), np.ones(1),  # type: ignore[arg-type]
                 noise=SeededNoise(Budget.of(1), seed), sensitivity=Fraction(1), epsilon=Fraction(1, 10**6), label="x",
             )[0]
