@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from dpsynth_core.column import Column
-from dpsynth_core.encoding import FloatArray, IntArray, Positions
+from dpsynth_core.encoding import BoolArray, FloatArray, IntArray, Positions
 from dpsynth_core.private import PrivateTable
 
 MAX_SLOT_BITS = 16
@@ -86,36 +86,42 @@ class Axis:
         A range that holds the missing slot among others gives it the share of one slot. Labels have no middle, so a
         range of several is always drawn from.
         """
+        return self.placing(low, high, box, uniform, centre=centre)()
+
+    def placing(
+        self, low: IntArray, high: IntArray, box: IntArray, uniform: Callable[[int], FloatArray], *, centre: bool
+    ) -> Callable[[], Positions]:
+        """As ``place``: draws at once, in this order, and leaves the arithmetic for later or for another core."""
         if self.missing is None:
-            return Positions(values=self._within(low, high, box, uniform, centre=centre), missing=None)
+            return partial(self._positions, self._within(low, high, box, uniform, centre=centre), None)
         share = np.where(high > self.missing, 1.0 / np.maximum(high - low, 1), 0.0)
-        missing = uniform(len(box)) < share[box]
+        missing = partial(_below, uniform(len(box)), share, box)
         inside = np.minimum(high, self.missing)
         # A range that is nothing but the missing slot has no values; any position will do.
         start = np.minimum(low, inside - 1)
-        return Positions(values=self._within(start, inside, box, uniform, centre=centre), missing=missing)
+        return partial(self._positions, self._within(start, inside, box, uniform, centre=centre), missing)
+
+    @staticmethod
+    def _positions(values: Callable[[], FloatArray | IntArray], missing: Callable[[], BoolArray] | None) -> Positions:
+        return Positions(values=values(), missing=None if missing is None else missing())
 
     def _within(
         self, low: IntArray, high: IntArray, box: IntArray, uniform: Callable[[int], FloatArray], *, centre: bool
-    ) -> FloatArray | IntArray:
+    ) -> Callable[[], FloatArray | IntArray]:
         # Arithmetic by box first and by row last: there are far fewer boxes than rows.
         if self.column.is_numeric and self.column.lattice is None:
             bottom, top = self._bounds
-            step = (top - bottom) / self.slots
+            step = np.float64((top - bottom) / self.slots)
             if centre:
-                return np.asarray((bottom + (low + high) / 2 * step)[box], dtype=np.float64)
-            values = uniform(len(box))
-            values *= ((high - low) * step)[box]
-            values += (bottom + low * step)[box]
-            return np.minimum(values, top, out=values)
+                return partial(np.take, bottom + (low + high) / 2 * step, box)
+            return partial(_stretched, uniform(len(box)), (high - low) * step, bottom + low * step, top, box)
         first, last = (low, high) if self._edges is None else (self._edges[low], self._edges[high])
         width = last - first
         if centre and self.column.is_numeric:
-            return np.asarray((first + (width - 1) // 2)[box], dtype=np.int64)
+            return partial(np.take, first + (width - 1) // 2, box)
         if (width == 1).all():
-            return np.asarray(first[box], dtype=np.int64)
-        chosen = np.minimum((uniform(len(box)) * width[box]).astype(np.int64), width[box] - 1)
-        return np.asarray(first[box] + chosen, dtype=np.int64)
+            return partial(np.take, first, box)
+        return partial(_counted, uniform(len(box)), width, first, box)
 
     def describe(self, low: int, high: int) -> tuple[object, object]:
         """First and last value of a range of slots, for people."""
@@ -142,3 +148,21 @@ def _points(column: Column) -> int | None:
     if column.lattice is None:
         return None
     return column.lattice[1] - column.lattice[0] + 1
+
+
+def _below(drawn: FloatArray, share: FloatArray, box: IntArray) -> BoolArray:
+    return np.asarray(drawn < share[box], dtype=np.bool_)
+
+
+def _stretched(drawn: FloatArray, width: FloatArray, start: FloatArray, top: float, box: IntArray) -> FloatArray:
+    """Reals from [0, 1) laid over each row's range, in place."""
+    drawn *= width[box]
+    drawn += start[box]
+    return np.minimum(drawn, top, out=drawn)
+
+
+def _counted(drawn: FloatArray, width: IntArray, first: IntArray, box: IntArray) -> IntArray:
+    """Reals from [0, 1) as whole numbers of each row's range."""
+    most = width[box]
+    chosen = np.minimum((drawn * most).astype(np.int64), most - 1)
+    return np.asarray(first[box] + chosen, dtype=np.int64)

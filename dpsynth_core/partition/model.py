@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.encoding import FloatArray, IntArray, codec_for
+from dpsynth_core.encoding import FloatArray, IntArray, Positions, codec_for
 from dpsynth_core.noise import Noise
 from dpsynth_core.partition.axis import Axis
 
@@ -45,11 +49,19 @@ class PartitionModel:
     def sample(self, rows: int, noise: Noise) -> pd.DataFrame:
         """That many rows, each box getting its share rounded up or down, in random order."""
         box = self._allot(rows, noise)[noise.distinct(rows, rows)]
-        columns = {}
-        for i, axis in enumerate(self.axes):
-            positions = axis.place(self.low[:, i], self.high[:, i], box, noise.uniform, centre=self.centre)
-            columns[axis.column.name] = codec_for(axis.column).restore(positions)
-        return pd.DataFrame(columns, copy=False)
+
+        def column(axis: Axis, placing: Callable[[], Positions]) -> pd.Series[Any]:
+            return codec_for(axis.column).restore(placing())
+
+        # One column is drawn while others are computed: long arrays are worked on outside the interpreter's lock.
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            waiting = {
+                axis.column.name: pool.submit(
+                    column, axis, axis.placing(self.low[:, i], self.high[:, i], box, noise.uniform, centre=self.centre)
+                )
+                for i, axis in enumerate(self.axes)
+            }
+            return pd.DataFrame({name: made.result() for name, made in waiting.items()}, copy=False)
 
     def _allot(self, rows: int, noise: Noise) -> IntArray:
         """Systematic sampling: one uniform start, then equal steps through the cumulated weights."""
