@@ -14,6 +14,7 @@ import numpy as np
 from dpsynth_core.inference import ErrorRates, Proportion, error_rates
 from dpsynth_core.inference.experiments import ALPHA, Test
 from dpsynth_core.mechanisms.base import Mechanism
+from dpsynth_core.mechanisms.dp_gan import DPGAN
 from dpsynth_core.mechanisms.mwem import MWEM
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.mechanisms.private_pgm import PrivatePGM
@@ -38,6 +39,10 @@ class Curve:
     """Which test."""
     one_in: int = 1
     """Run one repetition in so many: for mechanisms that must run table by table."""
+    delta: float | None = None
+    """For mechanisms that need one."""
+    sizes: tuple[int, ...] = SIZES
+    """Only these, for mechanisms that take seconds for a table."""
 
 
 _PERTURBED = PerturbedHistogram(placement="centre")
@@ -52,6 +57,7 @@ ORIGINAL_SIZES: tuple[Curve, ...] = (
     Curve(title="MWEM, the paper's settings", mechanism=MWEM.paper_default(), one_in=10),
     Curve(title="Private-PGM, given marginals as in the paper", mechanism=replace(_PGM, strategy="given"), one_in=5),
     Curve(title="Private-PGM, as suggested", mechanism=_PGM, one_in=5),
+    Curve(title="DP GAN, delta 1e-6", mechanism=DPGAN(), one_in=20, delta=1e-6, sizes=(100, 1000)),
 )
 """Figure 4: as many synthetic rows as original ones."""
 SYNTHETIC_SIZES: tuple[Curve, ...] = (
@@ -85,6 +91,8 @@ def _run(curves: Sequence[Curve], sizes: Sequence[tuple[int, int | None]], setup
     grid: Grid = {}
     for curve in curves:
         for n, rows in sizes:
+            if n not in curve.sizes:
+                continue
             setup.say(f"Running {curve.title}, {rows or n:,} rows")
             mechanism = curve.mechanism
             if mechanism is not None and rows is not None:
@@ -92,9 +100,12 @@ def _run(curves: Sequence[Curve], sizes: Sequence[tuple[int, int | None]], setup
             reps = max(1, setup.reps // curve.one_in)
             first = len(grid) * len(EPSILONS)  # no two results share a seed
             grid[curve.title, rows or n] = [
-                error_rates(mechanism, epsilon=epsilon, n=n, bins=BINS, reps=reps, test=curve.test, seed=first + i)
+                error_rates(
+                    mechanism, epsilon=epsilon, n=n, bins=BINS, reps=reps, test=curve.test, delta=curve.delta,
+                    seed=first + i,
+                )
                 for i, epsilon in enumerate(EPSILONS)
-            ]
+            ]  # fmt: skip
     return grid
 
 

@@ -55,6 +55,14 @@ def use(control: Locator, key: str = "Enter") -> None:
     control.press(key)
 
 
+def fill_in(field: Locator, text: str) -> None:
+    """Type into a field and leave it; what was typed sets out for the server only then."""
+    field.fill(text)
+    field.press("Tab")
+    field.page.wait_for_timeout(500)
+    quiet(field.page)
+
+
 def go(page: Page, name: str) -> None:
     use(quiet(page).get_by_test_id("stSidebar").get_by_role("link", name=name, exact=True))
 

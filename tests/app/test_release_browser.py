@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from dpsynth_core.report.review import MARK
-from tests.app.test_browser import go, press, quiet, release_with, spent, use
+from tests.app.test_browser import fill_in, go, press, quiet, release_with, spent, use
 
 pytestmark = pytest.mark.browser
 
@@ -41,10 +41,8 @@ def gathered(page: Page) -> Page:
 
 def decide(page: Page, choice: str, note: str) -> Page:
     quiet(page).get_by_role("radio", name=choice).press("Space")
-    page.get_by_role("textbox", name="Reviewer's name").fill("Ada Reviewer")
-    page.get_by_role("textbox", name="Reviewer's name").press("Tab")
-    quiet(page).get_by_role("textbox", name="Note: why?").fill(note)
-    page.get_by_role("textbox", name="Note: why?").press("Tab")
+    fill_in(page.get_by_role("textbox", name="Reviewer's name"), "Ada Reviewer")
+    fill_in(page.get_by_role("textbox", name="Note: why?"), note)
     press(page, "Record the decision")
     # The form begins afresh once the decision is on record.
     expect(page.get_by_role("radio", name=choice)).not_to_be_checked()
@@ -56,9 +54,7 @@ def test_a_full_review(visit: Visit, tmp_path: Path) -> None:
     press(page, "Open the account")
     spent(page, "0 of 1")
     press(page, "All of these are public knowledge")
-    declarer = quiet(page).get_by_role("textbox", name="Who states that these facts are public?")
-    declarer.fill("Bo Steward")
-    declarer.press("Tab")
+    fill_in(quiet(page).get_by_role("textbox", name="Who states that these facts are public?"), "Bo Steward")
     press(page, "Skip ahead with suggested settings")
     press(page, "Synthesize")
     press(page, "Spend it and run")

@@ -158,6 +158,7 @@ def test_a_reload_in_the_middle_of_a_run_finds_it_again_and_a_copied_address_doe
     expect(page.get_by_text("The run was cancelled.")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_killed_worker_leaves_the_page_alive(visit: Visit, app_pid: int) -> None:
     page = slow_run(visit())
     os.kill(busiest(workers_of(app_pid)), signal.SIGKILL)

@@ -116,6 +116,7 @@ def test_every_page_has_its_place_in_the_journey() -> None:
     assert {stage.path for stage in STAGES} == {f"pages/{path.name}" for path in (ROOT / "pages").glob("*.py")}
 
 
+@pytest.mark.slow
 def test_with_the_network_blocked_every_page_loads(visit: Visit, app_url: str, context: BrowserContext) -> None:
     refused: list[str] = []
 
