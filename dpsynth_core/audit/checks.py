@@ -74,7 +74,7 @@ class Size:
 
 
 QUICK = Size(seeds=1, draws=50_000, selections=8_000, stage_draws=20_000, run_share=1, outcomes=400)
-DEEP = Size(seeds=2, draws=200_000, selections=50_000, stage_draws=100_000, run_share=3, outcomes=2_000)
+DEEP = Size(seeds=2, draws=200_000, selections=50_000, stage_draws=100_000, run_share=10, outcomes=2_000)
 REDUCED = Size(seeds=1, draws=2_000, selections=400, stage_draws=1_000, run_share=0.05, outcomes=0)
 """For repeating the statistical part many times."""
 
