@@ -91,7 +91,8 @@ def _card(session: Session, schema: Schema, n: int, key: str) -> None:
         plan = choices.plan(schema, n, key=key)
         if isinstance(plan, str):
             raise DPSynthError(plan)
-        st.caption(f"**Fits this table:** {big_number(plan.cells)} cells, {duration(plan.seconds)}.")
+        cells = f"{big_number(plan.cells)} cells, " if kind.counts_cells else ""
+        st.caption(f"**Fits this table:** {cells}{duration(plan.seconds)}.")
     chosen = choices.key == key
     st.space("stretch")
     if st.button(
