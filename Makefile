@@ -3,20 +3,23 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: run test test-all audit lint types bench pictures clean
+.PHONY: run test test-all checks audit lint types loops bench pictures clean
 
 run: $(STAMP)-run
 	$(BIN)/streamlit run app.py
 
-test: $(STAMP)-dev lint types
+test: checks
 	$(BIN)/pytest -n auto --dist worksteal -m "not slow"
 
-test-all: $(STAMP)-dev lint types
+test-all: checks
 	$(BIN)/pytest -n auto --dist worksteal
 
 # Fresh seeds, which are logged; the page and the summary that the app shows are written anew.
 audit: $(STAMP)-dev
 	$(BIN)/python -m dpsynth_core.audit --deep --write docs/audit.md
+
+checks: $(STAMP)-dev
+	$(MAKE) -j 2 lint types loops
 
 lint: $(STAMP)-dev
 	$(BIN)/ruff check .
@@ -24,6 +27,10 @@ lint: $(STAMP)-dev
 
 types: $(STAMP)-dev
 	$(BIN)/mypy
+
+# Once, instead of in every process of the tests at the same time.
+loops: $(STAMP)-dev
+	$(BIN)/python -m dpsynth_core.warm
 
 bench: $(STAMP)-dev
 	$(BIN)/python -m benchmarks

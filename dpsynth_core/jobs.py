@@ -329,13 +329,11 @@ def _warm_up() -> None:
 
 
 def _compile() -> None:
-    """Compile what becomes machine code, once for this installation: later processes load it from disk."""
-    from dpsynth_core.models import score  # noqa: PLC0415
-    from dpsynth_core.trees import cart, optimal  # noqa: PLC0415
+    """Compile what becomes machine code, before somebody waits for it."""
+    from dpsynth_core.warm import warm_up  # noqa: PLC0415
 
     _give_way()
-    for module in (cart, optimal, score):
-        module.warm_up()
+    warm_up()
 
 
 def _give_way() -> None:

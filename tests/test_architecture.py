@@ -26,6 +26,7 @@ LAYERS = [
     ("intake", "partition", "moments"),
     ("trees", "marginals", "adversarial"),
     ("models",),
+    ("warm",),
     ("mechanisms",),
     ("release", "jobs"),
     ("audit",),
