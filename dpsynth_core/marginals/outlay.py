@@ -27,7 +27,7 @@ LOOKS, SINGLES = "bins of numeric columns", "counts of single columns"
 TREE, PAIRS = "which pairs belong together", "counts of pairs"
 REST, MORE_PAIRS = "which pairs the model still misses", "counts of the pairs it missed"
 
-ROWS_PER_DEVIATION = 5.0
+ROWS_PER_DEVIATION = 3.0
 """Rows of a bin per standard deviation of the noise on it."""
 ROWS_PER_PAIR_DEVIATION = 2.5
 """The same for a cell of a pair: pairs are drawn towards independence where noise drowns them."""
