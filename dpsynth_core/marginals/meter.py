@@ -22,6 +22,8 @@ HISTOGRAM = 2
 """Most that one replaced row changes a histogram in L1; it is also the number of counts that change, by one each."""
 SCORE = 2
 """Most that one replaced row changes the L1 distance of a histogram to a fixed one."""
+PRICE_OF_NOISE = 0.4
+"""Half the mean absolute error of a Gaussian in units of its deviation: what counting must earn for each cell."""
 
 Key: TypeAlias = tuple[str | int, ...]
 """Names one draw of a plan."""

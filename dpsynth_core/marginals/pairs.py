@@ -13,14 +13,12 @@ from dpsynth_core.encoding import FloatArray, IntArray
 from dpsynth_core.marginals.cliques import joined, largest_clique
 from dpsynth_core.marginals.denoise import shrunk_towards
 from dpsynth_core.marginals.inference import Measurement
-from dpsynth_core.marginals.meter import Following, Meter
+from dpsynth_core.marginals.meter import PRICE_OF_NOISE, Following, Meter
 from dpsynth_core.marginals.views import View
 from dpsynth_core.private import PrivateTable
 
 LEAST_TRUST = 0.2
 """A table that was drawn towards what was expected is taken for no more exact than this share of its variance says."""
-PRICE_OF_NOISE = 0.4
-"""Half the mean absolute error of a Gaussian in units of its deviation: what a pair's score must earn for each cell."""
 LARGEST_TABLE = 20_000
 """Cells of the model's largest table that pairs added to a tree may lead to."""
 

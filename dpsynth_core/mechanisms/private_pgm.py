@@ -98,7 +98,7 @@ class PrivatePGM(Mechanism):
     bins: int | None = setting(None, title="Bins per numeric column")
     """Bins of every numeric column, about. None: from the rows and epsilon; for named marginals, as declared."""
     pairs: int | None = setting(None, advanced=True)
-    """Pairs in the tree. None: as many as the noise leaves worthwhile."""
+    """Pairs in the tree. None: as many as the noise leaves worthwhile, which may be none at all."""
     groups: int | None = setting(None, title="Groups per column in a pair", advanced=True)
     """Most groups of a column when it is counted in a pair. None: as many as the noise allows."""
     kind_of_noise: Literal["matching", "laplace", "gaussian"] = setting("matching", advanced=True, labels=NOISES)
@@ -121,10 +121,18 @@ class PrivatePGM(Mechanism):
         """Parameters from public facts only; they adapt to the noise by themselves."""
         granted = exact(epsilon, parameter="epsilon")
         outlay = cls()._outlay(schema, n, Budget(epsilon=granted))
-        reason = (
-            f"{len(schema.columns)} single column(s) and {outlay.pairs} pair(s) are counted, numbers in about "
-            f"{outlay.bins} bins and pairs in at most {outlay.groups} groups a column, as fine as the noise allows."
-        )
+        if outlay.pairs:
+            reason = (
+                f"{len(schema.columns)} single column(s) and {outlay.pairs} pair(s) are counted, numbers in about "
+                f"{outlay.bins} bins and pairs in at most {outlay.groups} groups a column, as fine as the noise allows."
+            )
+        else:
+            reason = f"{len(schema.columns)} single column(s) are counted, numbers in about {outlay.bins} bins."
+        if not outlay.pairs and len(schema.columns) > 1:
+            reason += (
+                " Noise would drown pairs, and what they cost would be missing in every column: columns are drawn "
+                "independently. A delta above zero or more epsilon can change that."
+            )
         if n * granted < FEW_ROWS:
             reason += " With so few rows at so small an epsilon, expect little but noise."
         return cls(reason=reason)

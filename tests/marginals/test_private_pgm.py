@@ -187,8 +187,35 @@ def test_shares_that_were_planned_are_public_and_add_up() -> None:
         for adaptive in (False, True):
             outlay = laid_out(mixed_schema(), 300, budget, gaussian=gaussian, adaptive=adaptive)
             assert sum(item.part for item in outlay.items) == 1
-            labels = [item.label for item in outlay.items]
-            assert {LOOKS, SINGLES, PAIRS} <= set(labels)
+            labels = {item.label for item in outlay.items}
+            assert {LOOKS, SINGLES} <= labels
+            assert (PAIRS in labels) == (gaussian or adaptive)
+
+
+@pytest.mark.parametrize("columns", [3, 8, 24])
+def test_a_tree_of_pairs_is_counted_where_noise_leaves_something_of_it_and_else_paid_to_single_columns(
+    columns: int,
+) -> None:
+    facts = [{"name": f"c{i}", "kind": "integer", "lower": 0, "upper": 3, "public": True} for i in range(columns)]
+    schema, budget = dp.Schema.from_dict({"columns": facts}), Budget.of(1)
+    outlays = [laid_out(schema, n, budget, gaussian=False, adaptive=False) for n in (10, 100, 10**6)]
+    assert [outlay.pairs for outlay in outlays] == [0, 0, columns - 1]
+    for outlay in outlays:
+        assert sum(item.part for item in outlay.items) == 1
+        assert ({item.label for item in outlay.items} == {SINGLES}) == (outlay.pairs == 0)
+    # The rule turns once as rows grow, and pairs that were asked for are counted whatever it says.
+    pays = [bool(laid_out(schema, 2**k, budget, gaussian=False, adaptive=False).pairs) for k in range(4, 24)]
+    assert pays == sorted(pays)
+    assert laid_out(schema, 10, budget, gaussian=False, adaptive=False, pairs=2).pairs == 2
+
+
+def test_where_no_pairs_are_counted_the_suggestion_says_so_and_columns_are_independent() -> None:
+    rows = dependent(200)
+    assert "independently" in (PrivatePGM.suggest(CHAIN, 200, 1).reason or "")
+    assert "independently" not in (PrivatePGM.suggest(CHAIN, 10**6, 1).reason or "")
+    model: Any = dp.synthesize(dp.PrivateTable(rows, CHAIN), PrivatePGM(), epsilon=1, seed=0).model
+    joint = model.marginal(["a", "b"])
+    np.testing.assert_allclose(joint, np.outer(joint.sum(axis=1), joint.sum(axis=0)), atol=1e-9)
 
 
 def test_a_meter_draws_no_item_that_was_not_planned() -> None:
