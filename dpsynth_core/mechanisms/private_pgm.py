@@ -139,9 +139,10 @@ class PrivatePGM(Mechanism):
 
     @classmethod
     def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:
-        """Also rounds after the tree, and named marginals."""
+        """Also a tree where none is suggested, rounds after it, and named marginals."""
         return {
             **super().audited(schema, n, epsilon),
+            "tree": cls(pairs=2, bins=3, groups=2),
             "adaptive": cls(strategy="adaptive", bins=3, groups=2),
             "every column": cls(strategy="given", bins=2, marginals="; ".join(schema.names)),
         }
