@@ -179,6 +179,7 @@ def saved_schema(page: Page) -> Schema:
     return Schema.from_json(Path(download.value.path()).read_bytes())
 
 
+@pytest.mark.slow
 def test_every_estimate_is_announced_and_paid_for_once(visit: Visit) -> None:
     page = release_with(visit(), csv_of("age", "weight"))
     expect(page.get_by_text("Total budget of this data set")).to_be_visible()

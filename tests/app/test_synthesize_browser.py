@@ -111,6 +111,7 @@ def cancel(page: Page) -> None:
     expect(page.get_by_text("The run was cancelled.")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_an_example_becomes_a_synthetic_table_that_matches_the_schema(visit: Visit, tmp_path: Path) -> None:
     page = visit()
     press(page, "Try an example")

@@ -273,6 +273,7 @@ def test_next_lists_what_is_missing_until_nothing_is(visit: Visit) -> None:
     expect(run).to_be_enabled()
 
 
+@pytest.mark.slow
 def test_a_fact_read_from_the_data_is_held_against_every_later_page(visit: Visit) -> None:
     page = visit()
     page.set_viewport_size({"width": 2600, "height": 900})  # wide enough for every column of the editor
