@@ -60,7 +60,7 @@ ORIGINAL_SIZES: tuple[Curve, ...] = (
     Curve(title="MWEM, the paper's settings", mechanism=MWEM.paper_default(), one_in=10),
     Curve(title="Private-PGM, given marginals as in the paper", mechanism=replace(_PGM, strategy="given"), one_in=5),
     Curve(title="Private-PGM, as suggested", mechanism=_PGM, one_in=5),
-    Curve(title="DP GAN, delta 1e-6", mechanism=DPGAN(), one_in=50, delta=1e-6, sizes=(100, 1000)),
+    Curve(title="DP GAN, delta 1e-6", mechanism=DPGAN(), one_in=20, delta=1e-6, sizes=(100, 1000)),
 )
 """Figure 4: as many synthetic rows as original ones."""
 SYNTHETIC_SIZES: tuple[Curve, ...] = (
