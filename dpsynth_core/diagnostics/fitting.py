@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from dpsynth_core.diagnostics.base import CONFIDENCE
 from dpsynth_core.diagnostics.design import Design, Term, estimable
@@ -49,7 +49,7 @@ class Fit:
     @property
     def interval(self) -> tuple[FloatArray, FloatArray]:
         """Ends of the 95% intervals."""
-        reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, self.freedom)) * self.error
+        reach = float(special.stdtrit(self.freedom, (1 + CONFIDENCE) / 2)) * self.error
         return self.estimate - reach, self.estimate + reach
 
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 
 from dpsynth_core.diagnostics.base import NORMAL_QUANTILE
 from dpsynth_core.diagnostics.features import Features
@@ -119,6 +117,10 @@ def _whitened(design: FloatArray) -> FloatArray:
 
 
 def _scores(design: FloatArray, label: np.ndarray) -> FloatArray:
+    # scikit-learn takes long to import, and the first page should not wait for it.
+    from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+
     model = LogisticRegression(C=WEAK_PENALTY, solver="newton-cholesky", max_iter=100, tol=1e-8)
     with warnings.catch_warnings():
         # Under perfect separation coefficients creep towards infinity; the scores have long converged by then.

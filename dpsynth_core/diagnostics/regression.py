@@ -12,7 +12,7 @@ from typing import ClassVar, get_args
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy.special import ndtri
 
 from dpsynth_core.budget import Budget
 from dpsynth_core.diagnostics.base import (
@@ -189,7 +189,7 @@ def _measures(design: Design, original: Fit, synthetic: Fit, *, count: int, logi
     widths = [2 * standardised(reach, design, logistic=logistic) for reach in reaches]
     known = max(1, int(np.isfinite(slopes[1]).sum()))
     # One fresh sample in forty exceeds this in any of its slopes (Sidak).
-    usual = float(stats.norm.ppf((1 + 0.975 ** (1 / known)) / 2))
+    usual = float(ndtri((1 + 0.975 ** (1 / known)) / 2))
     ratio = original.rows / (synthetic.rows * count)
     measures = []
     for j, term in enumerate(design.terms):
