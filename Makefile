@@ -2,8 +2,6 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-# Of the tests: one more than there are cores, because those in a browser wait more than they compute.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: run test test-all checks audit lint types loops bench pictures clean
 
@@ -11,10 +9,10 @@ run: $(STAMP)-run
 	$(BIN)/streamlit run app.py
 
 test: checks
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow"
+	$(BIN)/pytest -n auto --dist worksteal -m "not slow"
 
 test-all: checks
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/pytest -n auto --dist worksteal
 
 # Fresh seeds, which are logged; the page and the summary that the app shows are written anew.
 audit: $(STAMP)-dev
