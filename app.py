@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.shared.actions import load_example
-from pages.shared.audit_view import audit_panel
-from pages.shared.data_view import SOURCE_KEY
-from pages.shared.frame import STAGES, in_words, page
+from pages.shared.heading import heading
 
-session = page("DPSynth", "app.py")
+heading("DPSynth")
+
+# A fresh server takes a second or two to load the rest: its first visitor sees the heading meanwhile.
+from pages.shared.actions import load_example  # noqa: E402
+from pages.shared.audit_view import audit_panel  # noqa: E402
+from pages.shared.data_view import SOURCE_KEY  # noqa: E402
+from pages.shared.frame import STAGES, furnish, in_words  # noqa: E402
+
+session = furnish("app.py")
 
 st.markdown(
     "DPSynth makes a **synthetic stand-in** for a table that is too sensitive to share. "

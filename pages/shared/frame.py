@@ -15,6 +15,7 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger import Account
 from dpsynth_core.schema import Schema
 from pages.shared.actions import account_of
+from pages.shared.heading import heading
 from pages.shared.session import Session, current
 from pages.shared.words import number
 
@@ -59,11 +60,6 @@ STAGES = _stages(
     ("6_Release", "Release", "inventory_2", "Review the evidence and decide on a release."),
 )
 
-# Streamlit writes these in the primary colour, which on a dark ground is too faint for letters (3.9:1).
-LEGIBLE = """<style>
-.stApp [data-testid=stSliderThumbValue], .stApp [data-testid=stButtonGroup] button { color: inherit !important; }
-</style>"""
-
 BADGE: dict[Status, tuple[str, Colour, str]] = {
     "proven": ("Guarantee: proven", "green", ":material/verified:"),
     "asymptotic": ("Guarantee: only in the limit", "orange", ":material/warning:"),
@@ -74,9 +70,13 @@ BADGE: dict[Status, tuple[str, Colour, str]] = {
 
 
 def page(title: str, path: str) -> Session:
-    """Begin a page: browser title, navigation, heading and the strip of badges. Returns the visitor's session."""
-    st.set_page_config(page_title=f"{title} · DPSynth", page_icon="🔐", layout="wide")
-    st.html(LEGIBLE)
+    """Begin a page: heading, navigation and the strip of badges. Returns the visitor's session."""
+    heading(title)
+    return furnish(path)
+
+
+def furnish(path: str) -> Session:
+    """What stands around a page that has its heading: navigation and the strip of badges."""
     session = current()
     with st.sidebar:
         st.markdown("**DPSynth**")
@@ -84,7 +84,6 @@ def page(title: str, path: str) -> Session:
             st.page_link(stage.path, label=stage.title, icon=stage.icon)
         st.divider()
         _budget(session)
-    st.title(title)
     with st.container(horizontal=True, vertical_alignment="center"):
         for place, stage in enumerate(STAGES, start=1):
             if stage.path == path:
