@@ -98,10 +98,10 @@ def test_a_release_has_the_schemas_columns_types_and_values(kind: type[Mechanism
 
 @mechanisms
 def test_without_a_number_of_rows_there_are_as_many_as_in_the_original(kind: type[Mechanism]) -> None:
-    table = private(mixed_schema().select(["sex", "smokes"]))
-    quick = QUICK.get(kind.key, {})
-    assert len(synthesize(table, kind(**quick), epsilon=1).sample()) == 300
-    assert len(synthesize(table, kind(rows=7, **quick), epsilon=1).sample()) == 7
+    table = private()
+    mechanism = replace(coarse(kind, table.schema, table.n), rows=None)
+    assert len(synthesize(table, mechanism, epsilon=1).sample()) == 300
+    assert len(synthesize(table, replace(mechanism, rows=7), epsilon=1).sample()) == 7
 
 
 @mechanisms
@@ -341,7 +341,7 @@ def test_a_grid_that_cannot_be_is_refused_with_its_size_and_an_alternative(key: 
 def test_progress_is_told_and_can_cancel(key: str) -> None:
     table = private()
     heard: list[tuple[str, float]] = []
-    mechanism = MECHANISMS[key].suggest(table.schema, table.n, 1)
+    mechanism = coarse(MECHANISMS[key], table.schema, table.n)
     synthesize(table, mechanism, epsilon=1, progress=lambda stage, done, *_: heard.append((stage, done)))
     assert heard
     assert all(0 <= done <= 1 for _, done in heard)

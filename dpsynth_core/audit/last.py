@@ -41,7 +41,8 @@ def headline(stored: dict[str, Any]) -> str:
     checks = sum(layer["passed"] + layer["failed"] for layer in stored["layers"].values())
     failed = sum(layer["failed"] for layer in stored["layers"].values())
     found = "none of them failed" if not failed else f"{failed} of them failed"
-    mechanisms = len([name for name in stored["strongest"] if not name.startswith("probe")])
+    # "private_pgm with delta" is the same mechanism once more.
+    mechanisms = len({name.split()[0] for name in stored["strongest"] if not name.startswith("probe")})
     return (
         f"On {when(stored)}, {checks:,} checks tried to break the guarantees of {mechanisms} mechanisms; {found}. "
         f"{caught} of {len(mutants)} mechanisms that were broken on purpose were found out."

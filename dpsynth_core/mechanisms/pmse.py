@@ -34,7 +34,7 @@ from dpsynth_core.models.blocks import (
     whole_blocks,
 )
 from dpsynth_core.models.greedy import GreedyScore
-from dpsynth_core.models.parents import CHOOSING, candidates, choose_parents, most_parameters
+from dpsynth_core.models.parents import CHOOSING, CHOOSING_SHARE, candidates, choose_parents, most_parents, share_out
 from dpsynth_core.models.parts import Part, parts_of
 from dpsynth_core.models.score import DISTANCE, SQUARES, TREE, Randomness, Score, sensitivity_of
 from dpsynth_core.models.sequential import Mixture, SequentialModel
@@ -63,10 +63,6 @@ CANDIDATES = {1: 64, 2: 256, 3: 512}
 """Length of a list, by how many parameters it is for."""
 MOST_PARAMETERS = 600
 """Of a model, and a fifth of it of one column by itself: beyond, epsilon is spread so thin that nothing is left."""
-CHOOSING_SHARE = Fraction(1, 10)
-"""Of epsilon, for finding what columns lean on."""
-ENOUGH_EACH = 300
-"""Rows times epsilon for each parameter, from which on columns lean on more than one other."""
 ATTEMPTS = 3
 """Times that chains may be run on, twice as long each time, before the release is refused."""
 SECONDS_PER_VALUE = 6e-9
@@ -206,7 +202,7 @@ class PMSE(Mechanism):
         # Which columns will be leaned on is not known beforehand: the first ones stand for them, at the same price.
         parents = None if most is None else tuple(tuple(candidates(parts, j)[:most]) for j in range(len(parts)))
         steps = self._steps(parts, parents)
-        choosing, shares = self._shares(parts, steps, budget, most)
+        choosing, shares = share_out(parts, steps, budget, most)
         merged: dict[str, Fraction] = {} if choosing is None else {CHOOSING: choosing.epsilon}
         for step, share in zip(steps, shares, strict=True):
             merged[step.label] = merged.get(step.label, Fraction(0)) + share.epsilon
@@ -247,7 +243,7 @@ class PMSE(Mechanism):
         if most is not None:
             parents = choose_parents(table, parts, most, noise, CHOOSING_SHARE * budget.epsilon)
         steps = self._steps(parts, parents)
-        _, shares = self._shares(parts, steps, budget, most)
+        _, shares = share_out(parts, steps, budget, most)
         theta: FloatArray | None = None
         for number, (step, share) in enumerate(zip(steps, shares, strict=True)):
             tell = partial(_tell, progress, number, len(steps), f"Choosing {step.label}")
@@ -348,30 +344,9 @@ class PMSE(Mechanism):
 
     def _most(self, parts: tuple[Part, ...], n: int, epsilon: Fraction) -> int | None:
         """Columns that a column may lean on; None for all before it."""
-        widest = max(len(candidates(parts, j)) for j in range(len(parts)))
-        if self.parents is not None:
-            return self.parents if self.parents < widest else None
-        if sum(part.size for part in parts) <= self.joint:
+        if self.parents is None and sum(part.size for part in parts) <= self.joint:
             return None
-        each = (most for most in range(widest, 1, -1) if n * epsilon / sum(most_parameters(parts, most)) >= ENOUGH_EACH)
-        most = next(each, 1)
-        return most if most < widest else None
-
-    def _shares(
-        self, parts: tuple[Part, ...], steps: tuple[Step, ...], budget: Budget, most: int | None
-    ) -> tuple[Budget | None, tuple[Budget, ...]]:
-        """For finding parents, and for each step: by number of parameters, or where parents are drawn by how many
-        there can be, so that no column's share tells what it leans on."""
-        if most is None or not steps:
-            return None, budget.split(*(step.size for step in steps)) if steps else ()
-        choosing, rest = budget.split(CHOOSING_SHARE, 1 - CHOOSING_SHARE)
-        weights = most_parameters(parts, most)
-        columns = dict.fromkeys(step.last for step in steps)
-        granted = dict(zip(columns, rest.split(*(weights[j] for j in columns)), strict=True))
-        shares: list[Budget] = []
-        for j, share in granted.items():
-            shares += share.split(*(step.size for step in steps if step.last == j))
-        return choosing, tuple(shares)
+        return most_parents(parts, n * epsilon, self.parents)
 
     def _zoom(self, step: Step, parts: tuple[Part, ...], epsilon: Fraction, sensitivity: Fraction) -> Zoom:
         _, deviation = block_prior(parts, step.first, step.last)

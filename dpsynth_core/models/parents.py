@@ -11,8 +11,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpsynth_core.budget import Budget
 from dpsynth_core.encoding import IntArray, codec_for
-from dpsynth_core.models.blocks import Parents
+from dpsynth_core.models.blocks import Parents, Step
 from dpsynth_core.models.parts import Part
 from dpsynth_core.noise import Noise
 from dpsynth_core.private import PrivateTable
@@ -20,6 +21,10 @@ from dpsynth_core.private import PrivateTable
 RANGES = 8
 """Equal ranges that a number is cut into when ties are compared."""
 CHOOSING = "which columns go together"
+CHOOSING_SHARE = Fraction(1, 10)
+"""Of epsilon, for finding what columns lean on."""
+ENOUGH_EACH = 300
+"""Rows times epsilon for each parameter, from which on columns lean on more than one other."""
 TIE_SENSITIVITY = 3
 """Times 1/n: the most that one replaced row can change a tie (docs/proofs.md, section 14)."""
 
@@ -41,6 +46,38 @@ def most_parameters(parts: tuple[Part, ...], most: int) -> list[int]:
         widest = sorted((parts[i].features for i in candidates(parts, j)), reverse=True)[:most]
         sizes.append(part.own + part.column.nullable + part.leaning * sum(widest))
     return sizes
+
+
+def most_parents(parts: tuple[Part, ...], worth: Fraction, wanted: int | None) -> int | None:
+    """Columns that a column may lean on; None for all before it.
+
+    Args:
+        parts: Of the model.
+        worth: Rows times epsilon, which the parameters share.
+        wanted: By the user; None for as many as there is enough for.
+    """
+    widest = max(len(candidates(parts, j)) for j in range(len(parts)))
+    if wanted is None:
+        enough = (most for most in range(widest, 1, -1) if worth / sum(most_parameters(parts, most)) >= ENOUGH_EACH)
+        wanted = next(enough, 1)
+    return wanted if wanted < widest else None
+
+
+def share_out(
+    parts: tuple[Part, ...], steps: tuple[Step, ...], budget: Budget, most: int | None
+) -> tuple[Budget | None, tuple[Budget, ...]]:
+    """For finding parents, and for each step: by number of parameters, or where parents are drawn by how many there
+    can be, so that no column's share tells what it leans on."""
+    if most is None or not steps:
+        return None, budget.split(*(step.size for step in steps)) if steps else ()
+    choosing, rest = budget.split(CHOOSING_SHARE, 1 - CHOOSING_SHARE)
+    weights = most_parameters(parts, most)
+    columns = dict.fromkeys(step.last for step in steps)
+    granted = dict(zip(columns, rest.split(*(weights[j] for j in columns)), strict=True))
+    shares: list[Budget] = []
+    for j, share in granted.items():
+        shares += share.split(*(step.size for step in steps if step.last == j))
+    return choosing, tuple(shares)
 
 
 def choose_parents(

@@ -71,8 +71,16 @@ def _start(session: Session, data: DataSet, schema: Schema) -> None:
     account = None if data.fingerprint is None else open_ledger().account(data.fingerprint)
     session.forget_data()
     session.data, session.rows_per_person = data, (account or schema).rows_per_person
-    session.declared_by = schema.declared_by
-    replace_draft(session, to_rows(schema, data.table.columns))
+    _adopt(session, schema)
+
+
+def _adopt(session: Session, schema: Schema) -> None:
+    """Use a schema, and the name under it for as long as its facts stay as they are."""
+    assert session.data is not None  # noqa: S101
+    # Also where it names nobody: the name that stood here before declared other facts.
+    session.declared_by, session.signed, session.signature_lapsed = schema.declared_by, None, False
+    replace_draft(session, to_rows(schema, session.data.table.columns))
+    session.signed = session.schema if schema.declared_by else None
 
 
 def replace_draft(session: Session, rows: pd.DataFrame) -> None:
@@ -89,6 +97,9 @@ def edit_draft(session: Session, rows: pd.DataFrame) -> None:
         rows, numeric_labels=_numeric_columns(session.data.table), rows_per_person=session.rows_per_person,
         declared_by=session.declared_by,
     )  # fmt: skip
+    if session.signed is not None and session.schema is not None and session.schema != session.signed:
+        session.declared_by, session.signed, session.signature_lapsed = "", None, True
+        session.schema = session.schema.unsigned()
 
 
 def _numeric_columns(table: pd.DataFrame) -> set[str]:
@@ -103,7 +114,7 @@ def declare_all_public(session: Session, *, public: bool) -> None:
 
 def sign(session: Session, declared_by: str) -> None:
     """Say who states that the facts are public; nothing else changes."""
-    session.declared_by = declared_by.strip()
+    session.declared_by, session.signed, session.signature_lapsed = declared_by.strip(), None, False
     if session.draft is not None:
         edit_draft(session, session.draft)
 
@@ -121,9 +132,7 @@ def load_schema(session: Session, text: bytes) -> None:
         )
     if session.mode == "teaching" or account_of(session) is None:
         session.rows_per_person = schema.rows_per_person
-    # Also where the file names nobody: the name that stood here before declared other facts.
-    session.declared_by = schema.declared_by
-    replace_draft(session, to_rows(schema, session.data.table.columns))
+    _adopt(session, schema)
 
 
 def account_of(session: Session, ledger: Ledger | None = None) -> Account | None:

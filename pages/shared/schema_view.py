@@ -133,6 +133,8 @@ def ask_declarer(session: Session) -> None:
         placeholder="Name and role, and where the facts are written down",
         help="Optional. Kept with the schema and shown to the reviewer. It is never part of what is published.",
     )
+    if session.signature_lapsed:
+        st.caption("The facts were changed, so the name that came with them no longer stands. Who states them now?")
     if name.strip() != session.declared_by:
         sign(session, name)
         st.rerun()

@@ -105,6 +105,10 @@ class Session:
     """The most rows one person owns."""
     declared_by: str = ""
     """Who states that the facts are public, in their own words."""
+    signed: Schema | None = None
+    """The facts that this name came with in a file; None where it was typed here, by whoever edits them."""
+    signature_lapsed: bool = False
+    """Whether such a name was dropped because the facts were changed."""
     schema: Schema | None = None
     """The draft as a valid schema; None while something is wrong with it."""
     problems: list[DPSynthError] = field(default_factory=list)
@@ -206,7 +210,7 @@ class Session:
         """Drop the table and everything that came from it."""
         self.data = self.draft = self.editor_base = self.schema = self._private = None
         self.problems, self.left_out, self.estimate_problem = [], {}, None
-        self.rows_per_person, self.declared_by = 1, ""
+        self.rows_per_person, self.declared_by, self.signed, self.signature_lapsed = 1, "", None, False
         self.draft_version += 1
         self.outcomes, self.preview = [], None
         self.paid, self.evidence, self.bundles, self.digests, self.decisions = {}, {}, {}, {}, []

@@ -403,6 +403,27 @@ def test_who_declared_the_facts_comes_and_goes_with_them(teaching: Session) -> N
     assert teaching.declared_by == ""
 
 
+def test_a_name_from_a_file_stands_only_for_the_facts_it_came_with(teaching: Session) -> None:
+    declare_all_public(teaching, public=True)
+    sign(teaching, "Ada, steward")
+    assert teaching.schema is not None
+    saved = teaching.schema.to_json().encode()
+    load_schema(teaching, saved)
+    assert teaching.draft is not None
+    edit_draft(teaching, teaching.draft)
+    assert teaching.schema.declared_by == "Ada, steward"
+    declare_all_public(teaching, public=False)
+    assert teaching.declared_by == teaching.schema.declared_by == ""
+    assert teaching.signature_lapsed
+    # Nor does it come back with the old facts.
+    declare_all_public(teaching, public=True)
+    assert teaching.declared_by == ""
+    sign(teaching, "Bob")
+    declare_all_public(teaching, public=False)
+    assert teaching.schema.declared_by == "Bob"
+    assert not teaching.signature_lapsed
+
+
 def test_a_schema_with_a_foreign_column_is_refused(teaching: Session) -> None:
     before = teaching.draft
     with pytest.raises(DPSynthError, match="column 'diagnosis' that this table does not have"):
