@@ -100,6 +100,8 @@ def edit_draft(session: Session, rows: pd.DataFrame) -> None:
     if session.signed is not None and session.schema is not None and session.schema != session.signed:
         session.declared_by, session.signed, session.signature_lapsed = "", None, True
         session.schema = session.schema.unsigned()
+    if session.schema is not None:
+        session.choices.suit(session.schema)
 
 
 def _numeric_columns(table: pd.DataFrame) -> set[str]:

@@ -18,6 +18,9 @@ EPSILONS: tuple[str, ...] = (
 )  # fmt: skip
 """Evenly spaced on a log scale, near enough, and all of them numbers that people say."""
 
+FEW_COLUMNS = 3
+"""Up to so many a KD tree is what to begin with."""
+
 
 @dataclass(kw_only=True)
 class Choices:
@@ -25,10 +28,14 @@ class Choices:
 
     key: str = "kd_tree"
     """The mechanism."""
+    picked: bool = False
+    """Whether the visitor chose it; until then it is what suits the table."""
     epsilon: str = "1"
     """For each synthetic table, as typed."""
     delta: str = "1e-6"
-    """For each synthetic table, where the mechanism needs one."""
+    """For each synthetic table, where the mechanism needs one or is granted one."""
+    grant_delta: bool = False
+    """Whether a mechanism that can do without a delta gets one: it is more accurate then, at the same epsilon."""
     copies: int = 1
     """Synthetic tables in one run."""
     seed: int | None = None
@@ -37,6 +44,17 @@ class Choices:
     """By mechanism, the parameters that differ from the suggestion."""
     version: int = 0
     """Counts the changes made other than by typing, so that forms start afresh."""
+
+    def pick(self, key: str) -> None:
+        """The visitor's own choice."""
+        self.key, self.picked = key, True
+        self.version += 1
+
+    def suit(self, schema: Schema) -> None:
+        """Choose what suits a table, until the visitor has chosen."""
+        if not self.picked and self.key != suited(schema):
+            self.key = suited(schema)
+            self.version += 1
 
     def suggested(self, schema: Schema, n: int, key: str | None = None) -> Mechanism:
         """What the mechanism itself suggests for this table."""
@@ -59,8 +77,9 @@ class Choices:
         return plan_for(mechanism, schema, n, self.epsilon if epsilon is None else epsilon, self.delta_of(key))
 
     def delta_of(self, key: str | None = None) -> str:
-        """Zero, unless the mechanism needs more."""
-        return self.delta if MECHANISMS[key or self.key].needs_delta else "0"
+        """Zero, unless the mechanism needs more or is granted more."""
+        kind = MECHANISMS[key or self.key]
+        return self.delta if kind.needs_delta or (kind.takes_delta and self.grant_delta) else "0"
 
     def missing(self, schema: Schema, n: int) -> list[str]:
         """What is still to be done on the Mechanism page before anything can run."""
@@ -96,9 +115,15 @@ class Choices:
         """Take over a saved configuration, parameter by parameter."""
         names = [parameter.name for parameter in parameters(type(order.mechanism))]
         self.key, self.epsilon, self.copies = order.mechanism.key, order.epsilon, order.copies
-        self.delta = order.delta if exact(order.delta, parameter="delta") else self.delta
+        self.picked, self.grant_delta = True, exact(order.delta, parameter="delta") > 0
+        self.delta = order.delta if self.grant_delta else self.delta
         self.changed[self.key] = {name: getattr(order.mechanism, name) for name in names}
         self.version += 1
+
+
+def suited(schema: Schema) -> str:
+    """The mechanism to begin with, by what was measured (docs/results.md): trees lose most with each more column."""
+    return "kd_tree" if len(schema.columns) <= FEW_COLUMNS else "private_pgm"
 
 
 def _in_form_words(problem: ParameterError, mechanism: Mechanism) -> DPSynthError:

@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from dpsynth_core.budget import Budget
+from dpsynth_core.budget import Budget, exact
 from dpsynth_core.charts import (
     attacker_certainty,
     compare_chart,
@@ -23,17 +23,21 @@ from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.mechanisms.plan import Parameter, Plan, parameters
 from dpsynth_core.orders import Order
 from dpsynth_core.schema import Schema
-from pages.shared.choices import EPSILONS
+from pages.shared.choices import EPSILONS, suited
 from pages.shared.frame import BADGE, in_words, show_error
 from pages.shared.job_view import watch
 from pages.shared.runs import start_preview
 from pages.shared.session import Preview, Session
 from pages.shared.show import show_chart
-from pages.shared.words import big_number, duration
+from pages.shared.words import big_number, duration, measured
 
 SIMILAR = (
     "For comparison: textbooks advise 1 or less; Google's COVID-19 mobility reports used 2.64 per day; the 2020 US "
     "Census used about 17 for its redistricting counts of people."
+)
+WHY_FIRST = (
+    "A rule of thumb from our comparisons: pairs of columns came out best from the KD tree in tables of two columns, "
+    "about even in tables of three, and best from Private-PGM in most tables with more."
 )
 FIELDS_IN_A_ROW = 4
 PICTURES = 3
@@ -57,8 +61,22 @@ def choose_epsilon(session: Session) -> None:
         "whatever else the attacker knows."
     )
     st.caption(SIMILAR)
-    if MECHANISMS[choices.key].needs_delta:
+    kind = MECHANISMS[choices.key]
+    if kind.takes_delta and not kind.needs_delta:
+        _ask_whether_delta(session)
+    if exact(choices.delta_of(), parameter="delta"):
         _ask_delta(session)
+
+
+def _ask_whether_delta(session: Session) -> None:
+    choices = session.choices
+    granted = st.toggle(
+        f"Allow {MECHANISMS[choices.key].title} a tiny chance of failure (delta, δ)", value=choices.grant_delta,
+        help="It can then use a kind of noise that adds up more slowly: more accurate at the same epsilon.",
+    )  # fmt: skip
+    if granted != choices.grant_delta:
+        choices.grant_delta = granted
+        st.rerun()
 
 
 def _ask_delta(session: Session) -> None:
@@ -83,7 +101,7 @@ def choose_mechanism(session: Session, schema: Schema, n: int) -> None:
 
 def _card(session: Session, schema: Schema, n: int, key: str) -> None:
     kind, choices = MECHANISMS[key], session.choices
-    _heading(key)
+    _heading(key, suits=key == suited(schema))
     st.markdown(kind.summary)
     st.caption(f"**Good for:** {kind.good_for}")
     st.caption(f"**Paper:** {kind.paper}")
@@ -100,15 +118,17 @@ def _card(session: Session, schema: Schema, n: int, key: str) -> None:
         key=f"choose_{key}", type="primary" if chosen else "secondary", width="stretch",
         icon=":material/check:" if chosen else None,
     ):  # fmt: skip
-        choices.key = key
-        choices.version += 1
+        choices.pick(key)
         st.rerun()
 
 
-def _heading(key: str) -> None:
+def _heading(key: str, *, suits: bool) -> None:
     label, colour, icon = BADGE[MECHANISMS[key].status]
     st.markdown(f"**{MECHANISMS[key].title}**")
-    st.badge(label, color=colour, icon=icon)
+    with st.container(horizontal=True, gap="small"):
+        st.badge(label, color=colour, icon=icon)
+        if suits:
+            st.badge("Begin with this", color="blue", icon=":material/thumb_up:", help=WHY_FIRST)
 
 
 def compare_two(session: Session, schema: Schema, n: int) -> None:
@@ -147,7 +167,7 @@ def _counts(plan: Plan) -> bool:
 
 
 def _error(plan: Plan) -> str:
-    return f"about {plan.count_error:.3g} rows" if _counts(plan) else "none: rows are drawn, not counted"
+    return f"about {measured(plan.count_error)} rows" if _counts(plan) else "none: rows are drawn, not counted"
 
 
 def choose_parameters(session: Session, schema: Schema, n: int) -> None:
@@ -222,13 +242,13 @@ def _show_cells(session: Session, schema: Schema, n: int, plan: Plan) -> None:
     """Cells, the noise on their counts, and how the two compare."""
     one, two, three, four = st.columns(4)
     one.metric("Cells at the start", big_number(plan.cells), border=True)
-    typical = f"{n / plan.cells:.2g}"
+    typical, error = measured(n / plan.cells), measured(plan.count_error)
     two.metric("Rows in an average cell", typical, border=True)
-    three.metric("Error of a count", f"± {plan.count_error:.2g} rows" if _counts(plan) else "none", border=True)
+    three.metric("Error of a count", f"± {error} rows" if _counts(plan) else "none", border=True)
     four.metric("Expected time", duration(plan.seconds), border=True)
     if _counts(plan):
         st.markdown(
-            f"A cell holds {typical} rows on average, and a count is off by about {plan.count_error:.2g}. Where a cell "
+            f"A cell holds {typical} rows on average, and a count is off by about {error}. Where a cell "
             "holds fewer rows than that, it drowns in noise; what many rows share survives."
         )
     as_table = st.toggle("Show as tables", key="plan_as_tables")

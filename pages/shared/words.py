@@ -20,10 +20,10 @@ def measured(value: float | None) -> str:
     """A measured number, to as many digits as are worth reading.
 
     Example:
-        >>> measured(0.01234), measured(12.34), measured(None)
-        ('0.012', '12', 'not known')
+        >>> measured(0.01234), measured(99.6), measured(1234.5), measured(None)
+        ('0.012', '100', '1,234', 'not known')
     """
-    return "not known" if value is None else f"{value:.2g}" if abs(value) < 100 else f"{value:,.0f}"
+    return "not known" if value is None else f"{value:.2g}" if abs(value) < 99.5 else f"{value:,.0f}"
 
 
 def big_number(value: int) -> str:

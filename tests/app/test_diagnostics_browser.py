@@ -53,9 +53,9 @@ def test_two_releases_side_by_side_and_a_marked_download(visit: Visit, tmp_path:
     finished(page)
     chosen = page.get_by_role("combobox", name="Releases to compare")
     chosen.click()
-    page.get_by_role("option", name="1: KD tree").click()
+    page.get_by_role("option", name="1: Private-PGM").click()
     page.keyboard.press("Escape")
-    expect(page.get_by_text("1: KD tree, ε 1", exact=True).first).to_be_visible(timeout=MINUTE)
+    expect(page.get_by_text("1: Private-PGM, ε 1", exact=True).first).to_be_visible(timeout=MINUTE)
     finished(page)
     with page.expect_download() as download:
         use(page.get_by_role("button", name="Table").first)

@@ -170,6 +170,36 @@ def test_a_mechanism_that_needs_a_delta_is_asked_for_one_and_gets_it(monkeypatch
     assert order_of(session).delta == "1e-9"
 
 
+def test_a_mechanism_that_can_use_a_delta_gets_one_only_if_it_is_granted() -> None:
+    session = ready()
+    app = mechanism_page(session)
+    assert not [toggle for toggle in app.toggle if "δ" in toggle.label]
+    settled(app.button(key="choose_private_pgm").click().run())
+    (grant,) = (toggle for toggle in app.toggle if "δ" in toggle.label)
+    assert order_of(session_of(app)).delta == "0"
+    assert not [element for element in app.text_input if "Delta" in element.label]
+    settled(grant.set_value(True).run())
+    assert [element.value for element in app.text_input if "Delta" in element.label] == ["1e-6"]
+    assert order_of(session_of(app)).delta == "1e-6"
+    saved = order_of(session_of(app)).to_json()
+    settled(app.button(key="choose_kd_tree").click().run())
+    assert order_of(session_of(app)).delta == "0"
+    loaded = Choices()
+    loaded.load(Order.from_json(saved))
+    assert loaded.delta_of() == "1e-6"
+
+
+def test_a_table_begins_with_what_suits_it_until_the_visitor_chooses() -> None:
+    session = ready("breast_cancer")
+    assert session.choices.key == "private_pgm"
+    assert sum("Begin with this" in badge.value for badge in mechanism_page(session).markdown) == 1
+    load_example(session, "mixture")
+    assert session.choices.key == "kd_tree"
+    session.choices.pick("mwem")
+    load_example(session, "breast_cancer")
+    assert session.choices.key == "mwem"
+
+
 def test_several_tables_show_what_they_cost_together() -> None:
     session = ready()
     session.choices.epsilon, session.choices.copies = "0.5", 4

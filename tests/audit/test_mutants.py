@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dpsynth_core.audit.checks import QUICK
@@ -41,3 +43,9 @@ def test_mutants_have_names_of_their_own_and_are_not_registered() -> None:
 def test_layers_do_not_depend_on_each_other(name: str, layer: str) -> None:
     mutant = next(mutant for mutant in MUTANTS if mutant.name == name)
     assert layer in mutant.caught_by(QUICK, SEED, every=True)
+
+
+@pytest.mark.parametrize("name", ["reselect until new", "mwem reselects"])
+def test_every_layer_comes_to_an_end_where_nothing_new_can_be_selected(name: str) -> None:
+    mutant = next(mutant for mutant in MUTANTS if mutant.name == name)
+    assert mutant.caught_by(replace(QUICK, run_share=0.1), SEED, every=True)

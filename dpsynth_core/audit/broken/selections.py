@@ -21,6 +21,17 @@ from dpsynth_core.partition.model import PartitionModel
 from dpsynth_core.private import PrivateTable
 from dpsynth_core.schema import Schema
 
+PATIENCE = 20
+"""Draws after which a selection is taken again, new or not: where one cell holds all rows, nothing else ever comes."""
+
+
+def _reselected(place: int, taken: list[int], call: Call, noise: Noise) -> int:
+    for _ in range(PATIENCE):
+        if place not in taken:
+            break
+        place = int(noise._perform(call))
+    return place
+
 
 class ReselectUntilNew(LargestCells):
     """Draws a selection again until it is one that was not made before, paying once."""
@@ -39,9 +50,7 @@ class ReselectUntilNew(LargestCells):
             place = noise.exponential(scores, sensitivity=1, epsilon=share.epsilon, label="fullest cells")
             scale = float_up(2 / share.epsilon)
             call = Call(primitive="exponential", private=scores, parameters=(scale,), charge=noise.charges[-1])
-            while place in chosen:
-                place = int(noise._perform(call))
-            chosen.append(place)
+            chosen.append(_reselected(place, chosen, call, noise))
         cells = np.column_stack(np.unravel_index(np.array(chosen), grid.shape)).astype(np.int64)
         return grid.model(cells, np.ones(len(cells), dtype=np.int64), rows=table.n, centre=False)
 
@@ -82,8 +91,7 @@ class MwemReselects(MWEM):
             query = noise.exponential(errors, sensitivity=workload.sensitivity, epsilon=share, label="select")
             scale = float_up(2 * workload.sensitivity / share)
             call = Call(primitive="exponential", private=errors, parameters=(scale,), charge=noise.charges[-1])
-            while query in [step.query for step in measured]:
-                query = int(noise._perform(call))
+            query = _reselected(query, [step.query for step in measured], call, noise)
             measured.append(measure_query(workload, histogram, noise, query=query, epsilon=share, label="measure"))
             weights = reweigh(workload, weights, measured, rows=table.n, passes=1, step="relative")
         cells = np.column_stack(np.unravel_index(np.arange(grid.cells), grid.shape)).astype(np.int64)
