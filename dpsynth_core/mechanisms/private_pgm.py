@@ -35,6 +35,8 @@ MOST_MARGINAL_CELLS = 1_000_000
 SECONDS_PER_COLUMN_SET = 0.5
 """Compiling, for each pair or single column of a model that is not small."""
 SMALL_PRODUCT = 2**14
+USUAL_DELTA = "1e-6"
+"""What people are told about, to compare."""
 FEW_ROWS = 300
 """Rows times epsilon below which little but noise is to be expected."""
 
@@ -131,8 +133,11 @@ class PrivatePGM(Mechanism):
         if not outlay.pairs and len(schema.columns) > 1:
             reason += (
                 " Noise would drown pairs, and what they cost would be missing in every column: columns are drawn "
-                "independently. A delta above zero or more epsilon can change that."
+                "independently."
             )
+        eased = cls()._outlay(schema, n, Budget.of(granted, USUAL_DELTA))
+        if eased.pairs > outlay.pairs:
+            reason += f" A delta of {USUAL_DELTA} would allow {eased.pairs} pair(s) and about {eased.bins} bins."
         if n * granted < FEW_ROWS:
             reason += " With so few rows at so small an epsilon, expect little but noise."
         return cls(reason=reason)
