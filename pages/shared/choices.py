@@ -29,7 +29,7 @@ class Choices:
     key: str = "kd_tree"
     """The mechanism."""
     picked: bool = False
-    """Whether the visitor chose it; until then it is what suits the table."""
+    """Whether the visitor chose or changed it; until then it is what suits the table."""
     epsilon: str = "1"
     """For each synthetic table, as typed."""
     delta: str = "1e-6"
@@ -98,6 +98,7 @@ class Choices:
             mine.pop(name, None)
         else:
             mine[name] = value
+            self.picked = True
 
     def reset(self) -> None:
         """Back to what is suggested."""

@@ -200,6 +200,14 @@ def test_a_table_begins_with_what_suits_it_until_the_visitor_chooses() -> None:
     assert session.choices.key == "mwem"
 
 
+def test_what_the_visitor_has_changed_is_not_exchanged_for_another() -> None:
+    session = ready("mixture")
+    assert session.schema is not None
+    session.choices.set(session.schema, 1000, "free_levels", 3)
+    load_example(session, "breast_cancer")
+    assert session.choices.key == "kd_tree"
+
+
 def test_several_tables_show_what_they_cost_together() -> None:
     session = ready()
     session.choices.epsilon, session.choices.copies = "0.5", 4
