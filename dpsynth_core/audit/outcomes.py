@@ -44,6 +44,10 @@ class Option:
         return self.first - self.second
 
 
+APART = Option(value=None, first=0.0, second=-math.inf)
+"""Other cells or candidates take part: that alone tells the tables apart."""
+
+
 def options(first: Call, second: Call) -> Iterator[Option]:
     """Every outcome of the same draw on two tables."""
     if first.primitive not in _OPTIONS:
@@ -122,6 +126,9 @@ def _dense(first: Call, second: Call) -> Iterator[Option]:
     assert first.private is not None  # noqa: S101
     assert second.private is not None  # noqa: S101
     shape = first.private.shape
+    if second.private.shape != shape:
+        yield APART
+        return
     pairs = zip(first.private.ravel().tolist(), second.private.ravel().tolist(), strict=True)
     scales = first.parameters[0], second.parameters[0]
     for option in _joint({i: _cell(x, y, *scales, _told_apart(x, y)) for i, (x, y) in enumerate(pairs)}):
@@ -133,7 +140,7 @@ def _sparse(first: Call, second: Call) -> Iterator[Option]:
     cut = int(first.parameters[2])
     x, y = _every_cell(first), _every_cell(second)
     if x.keys() != y.keys():
-        yield Option(value={}, first=0.0, second=-math.inf)  # other cells take part: that alone tells the tables apart
+        yield APART
         return
     scales = first.parameters[0], second.parameters[0]
     # Of a decision nothing is handed out but on which side of the threshold the noisy value lies.
@@ -181,6 +188,9 @@ def _selection(law: Callable[[FloatArray, float], FloatArray]) -> Callable[[Call
         assert second.private is not None  # noqa: S101
         if len(first.private) > MOST_CANDIDATES:
             raise NotEnumerableError(f"{len(first.private)} candidates")
+        if len(first.private) != len(second.private):
+            yield APART
+            return
         p, q = law(first.private, first.parameters[0]), law(second.private, second.parameters[0])
         for i in range(len(p)):
             yield Option(value=i, first=math.log(p[i]), second=math.log(q[i]))

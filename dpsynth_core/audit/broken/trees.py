@@ -41,7 +41,7 @@ class _RawRule:
 
     def decide(self, boxes: Boxes, *, zeros: int, pick: Any, noise: Noise) -> Any:  # noqa: ARG002
         nothing = np.zeros(0)
-        return boxes.counts > 3, nothing.astype(np.int64), np.zeros(len(boxes.counts)), nothing
+        return boxes.counts > 2, nothing.astype(np.int64), np.zeros(len(boxes.counts)), nothing
 
 
 class OneLevelUnpaid(KDTree):
