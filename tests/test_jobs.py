@@ -57,10 +57,10 @@ def process_of(job: Job) -> int:
 def alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as status:
+            return status.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):  # it may go at any of these steps
         return False
-    with open(f"/proc/{pid}/stat", encoding="ascii") as status:
-        return status.read().rsplit(")", 1)[1].split()[0] != "Z"
 
 
 def test_a_job_reports_and_its_charge_is_settled_before_its_result_is_visible(runner: JobRunner) -> None:
