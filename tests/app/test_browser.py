@@ -74,6 +74,7 @@ def open_estimates(page: Page) -> None:
 def upload(page: Page, name: str, content: bytes) -> Page:
     """From the home page to a table of one's own, in the mode that the Data page is in."""
     chooser = page.get_by_test_id("stFileUploaderDropzoneInput").first
+    expect(chooser).to_be_enabled()
     chooser.set_input_files({"name": name, "mimeType": "text/csv", "buffer": content})
     return press(page, "Use this file")
 

@@ -42,7 +42,18 @@ from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from dpsynth_core.charts import ORIGINAL, SYNTHETIC
 from pages.shared.frame import HOME, STAGES, Stage
-from tests.app.test_browser import csv_of, go, open_estimates, press, quiet, release_with, spent, use, write
+from tests.app.test_browser import (
+    csv_of,
+    go,
+    open_estimates,
+    press,
+    quiet,
+    release_with,
+    spent,
+    upload,
+    use,
+    write,
+)
 from tests.app.test_diagnostics_browser import finished
 from tests.app.test_release_browser import gathered
 from tests.app.test_synthesize_browser import to_synthesize
@@ -250,10 +261,7 @@ def test_next_lists_what_is_missing_until_nothing_is(visit: Visit) -> None:
     expect(page.get_by_text("Choose an example or upload a file.")).to_be_visible()
     use(page.get_by_role("radio", name="Release: private data"), "Space")
     expect(page.get_by_text("Release mode", exact=True)).to_be_visible()
-    page.get_by_test_id("stFileUploaderDropzoneInput").first.set_input_files(
-        {"name": "mine.csv", "mimeType": "text/csv", "buffer": csv_of("age", "weight")}
-    )
-    press(page, "Use this file")
+    upload(quiet(page), "mine.csv", csv_of("age", "weight"))
     expect(onward).to_be_enabled()
     write(page, row=0, column=4, text="lots")
     expect(onward).to_be_disabled()
