@@ -8,11 +8,10 @@ from pages.shared.heading import heading
 
 heading("DPSynth")
 
-# A fresh server takes a second or two to load the rest: its first visitor sees the heading meanwhile.
-from pages.shared.actions import load_example  # noqa: E402
-from pages.shared.audit_view import audit_panel  # noqa: E402
-from pages.shared.data_view import SOURCE_KEY  # noqa: E402
-from pages.shared.frame import STAGES, furnish, in_words  # noqa: E402
+from pages.shared.actions import load_example
+from pages.shared.audit_view import audit_panel
+from pages.shared.data_view import SOURCE_KEY
+from pages.shared.frame import STAGES, furnish, in_words
 
 session = furnish("app.py")
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.shared.heading import heading
+
+heading("Data")
+
 from pages.shared.data_view import choose_data, choose_mode_control, show_pictures, show_preview, show_verdict
-from pages.shared.frame import in_words, next_step, page
+from pages.shared.frame import furnish, in_words, next_step
 from pages.shared.schema_view import ask_account, ask_declarer, ask_estimate, ask_unit, edit_schema
 
-session = page("Data", "pages/1_Data.py")
+session = furnish("pages/1_Data.py")
 
 st.header("What kind of data?", anchor=False)
 choose_mode_control(session)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.shared.frame import needs_schema, next_step, page
+from pages.shared.heading import heading
+
+heading("Mechanism")
+
+from pages.shared.frame import furnish, needs_schema, next_step
 from pages.shared.mechanism_view import (
     choose_epsilon,
     choose_mechanism,
@@ -15,7 +19,7 @@ from pages.shared.mechanism_view import (
     show_preview,
 )
 
-session = page("Mechanism", "pages/2_Mechanism.py")
+session = furnish("pages/2_Mechanism.py")
 schema, n = needs_schema(session)
 
 st.header("How private?", anchor=False)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.shared.frame import in_words, needs_schema, next_step, page
+from pages.shared.heading import heading
+
+heading("Synthesize")
+
+from pages.shared.frame import furnish, in_words, needs_schema, next_step
 from pages.shared.runs import collect
 from pages.shared.synthesize_view import (
     ask_options,
@@ -16,7 +20,7 @@ from pages.shared.synthesize_view import (
     show_summary,
 )
 
-session = page("Synthesize", "pages/3_Synthesize.py")
+session = furnish("pages/3_Synthesize.py")
 schema, n = needs_schema(session)
 collect(session)
 

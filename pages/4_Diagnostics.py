@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.shared.heading import heading
+
+heading("Diagnostics")
+
 from dpsynth_core.diagnostics import DIAGNOSTICS
 from pages.shared.diagnostics_view import ask_columns, ask_releases, show_mark, show_panel, show_verdict
-from pages.shared.frame import needs_release, next_step, page
+from pages.shared.frame import furnish, needs_release, next_step
 from pages.shared.review_view import examined
 from pages.shared.runs import collect
 
-session = page("Diagnostics", "pages/4_Diagnostics.py")
+session = furnish("pages/4_Diagnostics.py")
 collect(session)
 schema = needs_release(session)
 show_mark(session)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pages.shared.frame import next_step, page
+from pages.shared.heading import heading
+
+heading("Trade-offs")
+
+from pages.shared.frame import furnish, next_step
 from pages.shared.groups_view import show_groups
 from pages.shared.lessons_view import show_lessons
 from pages.shared.needs_view import show_needs
@@ -20,7 +24,7 @@ SHOWN = {
     "groups": show_groups,
 }
 
-session = page("Trade-offs", "pages/5_Tradeoffs.py")
+session = furnish("pages/5_Tradeoffs.py")
 follow_link(session)
 SHOWN[ask_section(session)](session)
 

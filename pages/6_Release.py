@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.shared.heading import heading
+
+heading("Release")
+
 from pages.shared.actions import account_of
 from pages.shared.diagnostics_view import show_mark
-from pages.shared.frame import in_words, needs_release, page
+from pages.shared.frame import furnish, in_words, needs_release
 from pages.shared.release_view import (
     ask_decision,
     ask_release,
@@ -23,7 +27,7 @@ from pages.shared.release_view import (
 from pages.shared.releases import checks, history
 from pages.shared.runs import collect
 
-session = page("Release", "pages/6_Release.py")
+session = furnish("pages/6_Release.py")
 collect(session)
 needs_release(session)
 gathered(session)

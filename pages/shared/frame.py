@@ -15,7 +15,6 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger import Account
 from dpsynth_core.schema import Schema
 from pages.shared.actions import account_of
-from pages.shared.heading import heading
 from pages.shared.session import Session, current
 from pages.shared.words import number
 
@@ -69,14 +68,8 @@ BADGE: dict[Status, tuple[str, Colour, str]] = {
 }
 
 
-def page(title: str, path: str) -> Session:
-    """Begin a page: heading, navigation and the strip of badges. Returns the visitor's session."""
-    heading(title)
-    return furnish(path)
-
-
 def furnish(path: str) -> Session:
-    """What stands around a page that has its heading: navigation and the strip of badges."""
+    """What stands around a page that has its heading: navigation and badges. Returns the visitor's session."""
     session = current()
     with st.sidebar:
         st.markdown("**DPSynth**")

@@ -1,4 +1,8 @@
-"""The first thing on every page. Imports nothing but Streamlit, so that it is on screen before all else is loaded."""
+"""The first thing on every page, before the page's other imports.
+
+A server that was just started takes a second or two to load the rest; its first visitor sees the heading meanwhile.
+Hence nothing is imported here but Streamlit.
+"""
 
 from __future__ import annotations
 
