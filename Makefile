@@ -16,7 +16,7 @@ test-all: checks
 
 # Fresh seeds, which are logged; the page and the summary that the app shows are written anew.
 audit: $(STAMP)-dev
-	$(BIN)/python -m dpsynth_core.audit --deep --write docs/audit.md
+	$(BIN)/python -m tests.audit --deep --write docs/audit.md
 
 checks: $(STAMP)-dev
 	$(MAKE) -j 2 lint types loops
@@ -30,7 +30,7 @@ types: $(STAMP)-dev
 
 # Once, instead of in every process of the tests at the same time.
 loops: $(STAMP)-dev
-	$(BIN)/python -m dpsynth_core.warm
+	$(BIN)/python -m dpsynth_core.runs.warm_up
 
 bench: $(STAMP)-dev
 	$(BIN)/python -m benchmarks

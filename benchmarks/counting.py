@@ -12,8 +12,8 @@ import numpy as np
 import dpsynth_core as dp
 from benchmarks.kd_tree import normal_table
 from benchmarks.timing import best_times, show
-from dpsynth_core.counts import count_cells
-from dpsynth_core.encoding import codec_for
+from dpsynth_core.table.counts import count_cells
+from dpsynth_core.table.encoding import codec_for
 
 
 def main() -> None:

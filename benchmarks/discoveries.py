@@ -13,13 +13,13 @@ from fractions import Fraction
 import numpy as np
 from scipy.stats import mannwhitneyu
 
+from benchmarks.papers.discoveries import BINS, EPSILONS, SIZES
 from benchmarks.timing import best_times, show
 from dpsynth_core.inference import mann_whitney_counts
 from dpsynth_core.inference.experiments import ordinary_pvalues
 from dpsynth_core.inference.histograms import law_of
 from dpsynth_core.inference.populations import populations
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
-from dpsynth_core.reproduce.discoveries import BINS, EPSILONS, SIZES
 
 
 def main() -> None:

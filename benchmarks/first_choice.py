@@ -13,14 +13,14 @@ from statistics import fmean
 import numpy as np
 import pandas as pd
 
+from benchmarks.papers.mixed import SCHEMA, six_columns
 from dpsynth_core.diagnostics import Comparison
 from dpsynth_core.diagnostics.pairs import mean_pair_variation
-from dpsynth_core.intake.examples import EXAMPLES
 from dpsynth_core.mechanisms import MECHANISMS
-from dpsynth_core.private import PrivateTable
-from dpsynth_core.release import synthesize
-from dpsynth_core.reproduce.mixed import SCHEMA, six_columns
-from dpsynth_core.schema import Schema
+from dpsynth_core.runs.synthesize import synthesize
+from dpsynth_core.table.examples import EXAMPLES
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
 
 RIVALS = ("kd_tree", "private_pgm")
 COLUMNS = (2, 3, 4, 6)

@@ -13,7 +13,7 @@ from sklearn.neighbors import KDTree as NeighbourTree
 
 import dpsynth_core as dp
 from benchmarks.timing import best_times, show
-from dpsynth_core.mechanisms.kd_tree import KDTree
+from dpsynth_core.mechanisms.kd_tree.mechanism import KDTree
 
 
 def normal_table(rows: int, columns: int) -> tuple[pd.DataFrame, dp.Schema]:

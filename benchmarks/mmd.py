@@ -10,8 +10,8 @@ import argparse
 import numpy as np
 
 from benchmarks.timing import best_times, show
-from dpsynth_core.diagnostics.mmd import mmd
-from dpsynth_core.diagnostics.random_features import random_feature_mmd
+from dpsynth_core.diagnostics.mmd.distance import mmd
+from dpsynth_core.diagnostics.mmd.random_features import random_feature_mmd
 
 PART = 10_000
 

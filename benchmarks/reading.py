@@ -13,7 +13,7 @@ import pandas as pd
 import dpsynth_core as dp
 from benchmarks.kd_tree import normal_table
 from benchmarks.timing import best_times, show
-from dpsynth_core.fingerprint import fingerprint
+from dpsynth_core.ledger.fingerprint import fingerprint
 
 
 def main() -> None:

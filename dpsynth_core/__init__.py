@@ -13,26 +13,19 @@ Example:
 
 from __future__ import annotations
 
-from dpsynth_core.budget import Budget, Guarantee
-from dpsynth_core.column import Column
 from dpsynth_core.diagnostics import DIAGNOSTICS
-from dpsynth_core.errors import (
-    BudgetError,
-    DPSynthError,
-    IntakeError,
-    LedgerError,
-    ParameterError,
-    SchemaError,
-)
-from dpsynth_core.evaluation import Evaluation, evaluate
-from dpsynth_core.intake.estimate import discover_categories, estimate_bounds
-from dpsynth_core.intake.examples import EXAMPLES
-from dpsynth_core.intake.readers import read_table
-from dpsynth_core.intake.suggest import suggest_schema
+from dpsynth_core.diagnostics.evaluation import Evaluation, evaluate
+from dpsynth_core.errors import BudgetError, DPSynthError, IntakeError, LedgerError, ParameterError, SchemaError
 from dpsynth_core.mechanisms import MECHANISMS
-from dpsynth_core.private import PrivateTable
-from dpsynth_core.release import Release, synthesize
-from dpsynth_core.schema import Schema
+from dpsynth_core.privacy.budget import Budget, Guarantee
+from dpsynth_core.runs.synthesize import Release, synthesize
+from dpsynth_core.table.column import Column
+from dpsynth_core.table.estimate import discover_categories, estimate_bounds
+from dpsynth_core.table.examples import EXAMPLES
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.readers.read import read_table
+from dpsynth_core.table.schema import Schema
+from dpsynth_core.table.suggest import suggest_schema
 
 __version__ = "0.1.0"
 

@@ -64,3 +64,31 @@ class BudgetError(DPSynthError):
 
 class LedgerError(DPSynthError):
     """The ledger was asked for something that its records do not allow."""
+
+
+def check_whole(parameter: str, value: object, low: int, high: int, *, optional: bool = False) -> None:
+    """Refuse anything but a whole number in a range (or, where that means "choose for me", None)."""
+    if value is None and optional:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise ParameterError(parameter, value, allowed=f"a whole number from {low} to {high}")
+
+
+def check_between(parameter: str, value: object, low: float, high: float) -> None:
+    """Refuse anything but a number strictly between two others."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low < value < high:
+        raise ParameterError(parameter, value, allowed=f"a number greater than {low:g} and less than {high:g}")
+
+
+def check_choice(parameter: str, value: object, choices: tuple[str, ...]) -> None:
+    """Refuse anything but one of the choices."""
+    if value not in choices:
+        raise ParameterError(parameter, value, allowed=", ".join(choices))
+
+
+def check_text(parameter: str, value: object, *, optional: bool = False) -> None:
+    """Refuse anything but text (or, where that means "choose for me", None)."""
+    if value is None and optional:
+        return
+    if not isinstance(value, str) or not value.strip():
+        raise ParameterError(parameter, value, allowed="text that is not empty")

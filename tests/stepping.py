@@ -9,14 +9,15 @@ from typing import ClassVar, Self
 
 import pandas as pd
 
-from dpsynth_core.budget import Amount, Budget
-from dpsynth_core.intake.simulate import simulate_table
 from dpsynth_core.mechanisms import Mechanism
-from dpsynth_core.mechanisms.plan import Plan, counting_plan, setting
-from dpsynth_core.noise import Noise
-from dpsynth_core.private import PrivateTable
+from dpsynth_core.mechanisms.parameters import setting
+from dpsynth_core.mechanisms.plan import Plan, counting_plan
+from dpsynth_core.privacy.budget import Amount, Budget
+from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Point, Progress, no_progress
-from dpsynth_core.schema import Schema
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
+from dpsynth_core.table.simulate import simulate_table
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-from dpsynth_core.column import Column
-from dpsynth_core.encoding import codec_for
-from dpsynth_core.schema import Schema
+from dpsynth_core.table.column import Column
+from dpsynth_core.table.encoding import codec_for
+from dpsynth_core.table.schema import Schema
 
 names = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=12).filter(lambda s: s.strip())
 text_labels = (

@@ -1,6 +1,6 @@
 """Error over epsilon, one line for each mechanism, as SVG: ``python -m docs.pictures.utility``.
 
-Reads ``utility.json`` beside it, in the form that ``python -m dpsynth_core.reproduce utility --json`` prints.
+Reads ``utility.json`` beside it, in the form that ``python -m benchmarks.papers utility --json`` prints.
 """
 
 from __future__ import annotations

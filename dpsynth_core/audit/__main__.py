@@ -10,20 +10,22 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpsynth_core.audit.last import SUMMARY
 from dpsynth_core.audit.report import markdown, summary
-from dpsynth_core.audit.suite import run_audit
+from dpsynth_core.audit.suite import Mutants, no_mutants, run_audit
+from dpsynth_core.audit.summary import SUMMARY
 
 REPETITIONS = 200
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, mutants: Mutants = no_mutants) -> int:
     """Run the audit; 0 if nothing failed and no mutant survived, else 1. Progress goes to the error stream."""
     chosen = _parser().parse_args(arguments)
     seed = secrets.randbits(32) if chosen.seed is None else chosen.seed
     _say(f"Seed {seed}: repeat this run with --seed {seed}.")
     repetitions = chosen.repetitions if chosen.repetitions is not None else REPETITIONS if chosen.deep else 0
-    audit = run_audit(deep=chosen.deep, seed=seed, repetitions=repetitions, workers=chosen.workers, say=_say)
+    audit = run_audit(
+        deep=chosen.deep, seed=seed, repetitions=repetitions, workers=chosen.workers, say=_say, mutants=mutants
+    )
     short = json.dumps(summary(audit), indent=2, allow_nan=False)
     print(short if chosen.json else markdown(audit))
     if chosen.write is not None:

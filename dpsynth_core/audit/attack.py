@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from dpsynth_core.arrays import FloatArray
 from dpsynth_core.audit.checks import Check, Size, seed_for
 from dpsynth_core.audit.lower_bound import bound_check, lower_bound
 from dpsynth_core.audit.neighbours import ATTACKED, Pair
 from dpsynth_core.audit.subject import Source, Subject
-from dpsynth_core.budget import Budget
-from dpsynth_core.calls import FloatArray
-from dpsynth_core.encoding import codec_for
 from dpsynth_core.mechanisms.base import Mechanism, Model
-from dpsynth_core.noise import Noise
-from dpsynth_core.partition.model import PartitionModel
-from dpsynth_core.private import PrivateTable
+from dpsynth_core.mechanisms.partition.model import PartitionModel
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.noise import Noise
+from dpsynth_core.table.encoding import codec_for
+from dpsynth_core.table.private_table import PrivateTable
 
 EPSILONS = (1, 4)
 SAMPLED_ROWS = 60

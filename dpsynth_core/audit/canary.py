@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth_core.adversarial.training import Game
-from dpsynth_core.budget import Budget
-from dpsynth_core.mechanisms.dp_gan import DPGAN
-from dpsynth_core.private import PrivateTable
+from dpsynth_core.mechanisms.dp_gan.mechanism import DPGAN
+from dpsynth_core.mechanisms.dp_gan.training import Game
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.table.private_table import PrivateTable
 
 if TYPE_CHECKING:
-    from dpsynth_core.adversarial.players import Players
+    from dpsynth_core.mechanisms.dp_gan.players import Players
 
 LOUD = 1e3
 """Norm of a canary's gradient, far beyond what is kept of it."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.audit.checks import Check, verdict
 from dpsynth_core.audit.noise_law import p_value
-from dpsynth_core.calls import FloatArray, IntArray
-from dpsynth_core.models.walk import walk
+from dpsynth_core.mechanisms.pmse.metropolis import walk
 
 MOST_STATES = 64
 KEPT = 1e-9

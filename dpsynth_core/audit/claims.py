@@ -14,11 +14,11 @@ from dpsynth_core.audit.checks import Check, verdict
 from dpsynth_core.audit.neighbours import TWO_AXES
 from dpsynth_core.audit.replay import same
 from dpsynth_core.audit.subject import DELTA
-from dpsynth_core.budget import STATUS_ORDER, Budget, sequential
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.mechanisms.base import Mechanism
-from dpsynth_core.private import PrivateTable
-from dpsynth_core.release import Release, synthesize
+from dpsynth_core.privacy.budget import STATUS_ORDER, Budget, sequential
+from dpsynth_core.runs.synthesize import Release, synthesize
+from dpsynth_core.table.private_table import PrivateTable
 
 Synthesize: TypeAlias = Callable[..., Release]
 PERSON = 4

@@ -19,12 +19,12 @@ from dpsynth_core.audit.checks import Check, Size, verdict
 from dpsynth_core.audit.neighbours import TOYS, Pair
 from dpsynth_core.audit.outcomes import NotEnumerableError, Option, options, tell
 from dpsynth_core.audit.subject import Subject
-from dpsynth_core.budget import Amount, Budget
-from dpsynth_core.calls import Call
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms.base import Mechanism
-from dpsynth_core.noise import Noise
-from dpsynth_core.private import PrivateTable
+from dpsynth_core.privacy.budget import Amount, Budget
+from dpsynth_core.privacy.noise import Noise
+from dpsynth_core.privacy.primitives import Call
+from dpsynth_core.table.private_table import PrivateTable
 
 EPSILONS = (1, 4)
 MOST_DRAWS = 40

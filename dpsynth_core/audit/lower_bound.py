@@ -14,8 +14,8 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import beta
 
+from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.audit.checks import Check, Layer, verdict
-from dpsynth_core.calls import FloatArray, IntArray
 
 ROUNDED = 1.05
 """The noise is Gaussian on whole numbers, whose trade-off is that of a Gaussian up to a few percent."""

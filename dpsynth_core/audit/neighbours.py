@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.private import PrivateTable
-from dpsynth_core.schema import Schema
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
 
 
 @dataclass(frozen=True, kw_only=True)

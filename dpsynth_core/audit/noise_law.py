@@ -15,12 +15,13 @@ from itertools import pairwise
 import numpy as np
 from scipy import stats
 
+from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.audit.checks import SUITE_LEVEL, Check, Size, seed_for, verdict
 from dpsynth_core.audit.outcomes import exponential_law, log_interval, permute_and_flip_law
 from dpsynth_core.audit.subject import Source
-from dpsynth_core.budget import Budget
-from dpsynth_core.calls import Call, Charge, FloatArray, IntArray
-from dpsynth_core.noise import Noise, SecureNoise, SeededNoise
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.noise import Noise, SecureNoise, SeededNoise
+from dpsynth_core.privacy.primitives import Call, Charge
 
 PLENTY = Budget.of(10**12)
 OFF = 1.1

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dpsynth_core.calls import Call, FloatArray, SparseNoisy
+from dpsynth_core.arrays import FloatArray
+from dpsynth_core.privacy.primitives import Call, SparseNoisy
 
 MOST_CELLS = 12
 """Cells that may take part in one draw."""

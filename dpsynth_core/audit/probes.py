@@ -7,15 +7,16 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from dpsynth_core.budget import Amount, Budget
-from dpsynth_core.encoding import IntArray
-from dpsynth_core.mechanisms.base import Mechanism, Progress, no_progress
+from dpsynth_core.arrays import IntArray
+from dpsynth_core.mechanisms.base import Mechanism
+from dpsynth_core.mechanisms.partition.grid import Grid
+from dpsynth_core.mechanisms.partition.model import PartitionModel
 from dpsynth_core.mechanisms.plan import Plan, Stage
-from dpsynth_core.noise import Noise
-from dpsynth_core.partition.grid import Grid
-from dpsynth_core.partition.model import PartitionModel
-from dpsynth_core.private import PrivateTable
-from dpsynth_core.schema import Schema
+from dpsynth_core.privacy.budget import Amount, Budget
+from dpsynth_core.privacy.noise import Noise
+from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
 
 COARSE = 2
 """Bins along a numeric column."""

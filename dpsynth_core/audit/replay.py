@@ -19,12 +19,12 @@ from dpsynth_core.audit.checks import Check, Size, seed_for, verdict
 from dpsynth_core.audit.neighbours import HURTFUL, Pair
 from dpsynth_core.audit.prices import SHARED, underpriced, underpriced_together
 from dpsynth_core.audit.subject import Subject
-from dpsynth_core.budget import Amount, Budget
 from dpsynth_core.errors import BudgetError, DPSynthError
 from dpsynth_core.mechanisms.base import Mechanism
-from dpsynth_core.noise import Noise
-from dpsynth_core.private import PrivateTable
-from dpsynth_core.recording import Recorder, Replay, ReplayMismatchError
+from dpsynth_core.privacy.budget import Amount, Budget
+from dpsynth_core.privacy.noise import Noise
+from dpsynth_core.privacy.recording import Recorder, Replay, ReplayMismatchError
+from dpsynth_core.table.private_table import PrivateTable
 
 ROWS = 25
 """Sampled from every model."""

@@ -40,7 +40,7 @@ def markdown(audit: Audit) -> str:
     verdict = "**Nothing failed and no mutant survived.**" if audit.passed else "**Something failed: see below.**"
     parts = [
         "# Privacy audit",
-        "Written by `python -m dpsynth_core.audit --deep --write docs/audit.md` (`make audit`); do not edit by hand.",
+        "Written by `python -m tests.audit --deep --write docs/audit.md` (`make audit`); do not edit by hand.",
         f"A {kind} run of {audit.when:%Y-%m-%d %H:%M} UTC, version {audit.version}, source `{audit.digest}`, seed "
         f"{audit.seed}, {audit.seconds:,.0f} s. {verdict}",
         "Every registered mechanism that claims a guarantee is audited, by being registered. Probes are tiny "
@@ -108,6 +108,8 @@ def strongest(checks: Iterable[Check]) -> dict[str, dict[str, str]]:
 
 
 def _mutants(audit: Audit) -> str:
+    if not audit.mutants:
+        return "None were tried in this run: they live with the tests (`python -m tests.audit`)."
     rows = [(m.name, m.mistake, ", ".join(m.layers) or "**nothing: it survives**") for m in audit.mutants]
     caught = sum(bool(mutant.layers) for mutant in audit.mutants)
     every = "Every layer was asked about each." if audit.deep else "Only the first layer that catches one is named."

@@ -15,17 +15,18 @@ from typing import Any
 
 import numpy as np
 
+from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.audit.checks import Check, Size, seed_for
 from dpsynth_core.audit.lower_bound import Bound, bound_check, lower_bound
 from dpsynth_core.audit.neighbours import ATTACKED, Pair
 from dpsynth_core.audit.subject import Subject
-from dpsynth_core.budget import Amount, Budget
-from dpsynth_core.calls import Call, Charge, FloatArray, IntArray
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms.base import Mechanism
-from dpsynth_core.noise import Noise, SeededNoise
-from dpsynth_core.recording import Recorder, Replay, ReplayMismatchError
-from dpsynth_core.samplers import NORMAL
+from dpsynth_core.privacy.budget import Amount, Budget
+from dpsynth_core.privacy.noise import Noise, SeededNoise
+from dpsynth_core.privacy.primitives import Call, Charge
+from dpsynth_core.privacy.recording import Recorder, Replay, ReplayMismatchError
+from dpsynth_core.privacy.samplers import NORMAL
 
 EPSILONS = (1, 4)
 MOST_EMPTY = 4_096

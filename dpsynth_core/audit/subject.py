@@ -11,12 +11,12 @@ import numpy as np
 
 from dpsynth_core.audit.canary import CanaryGradients
 from dpsynth_core.audit.probes import PROBES
-from dpsynth_core.budget import Amount, Budget
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.mechanisms.base import Mechanism
-from dpsynth_core.noise import Noise, SeededNoise
-from dpsynth_core.schema import Schema
+from dpsynth_core.privacy.budget import Amount, Budget
+from dpsynth_core.privacy.noise import Noise, SeededNoise
+from dpsynth_core.table.schema import Schema
 
 Settings: TypeAlias = Callable[[Schema, int, Amount], Mapping[str, Mechanism]]
 Source: TypeAlias = Callable[[Budget, np.random.SeedSequence], Noise]

@@ -18,15 +18,15 @@ from dpsynth_core.audit.chain import REFERENCE, chain_checks, walk_checks
 from dpsynth_core.audit.checks import DEEP, MOST_COMPARISONS, QUICK, REDUCED, Check, Layer, Size, failures, seed_for
 from dpsynth_core.audit.claims import claim_checks
 from dpsynth_core.audit.enumeration import enumeration_checks
-from dpsynth_core.audit.last import source_digest
-from dpsynth_core.audit.mutants import MUTANTS
+from dpsynth_core.audit.mutant import Mutant
 from dpsynth_core.audit.neighbours import ATTACKED, LARGER_TOYS, TOYS
 from dpsynth_core.audit.noise_law import SOURCES, law_checks
 from dpsynth_core.audit.replay import replay_checks
 from dpsynth_core.audit.stage import stage_checks
 from dpsynth_core.audit.subject import Settings, Subject, registered
+from dpsynth_core.audit.summary import source_digest
 from dpsynth_core.errors import ParameterError
-from dpsynth_core.noise import SeededNoise
+from dpsynth_core.privacy.noise import SeededNoise
 
 LOOSE_LEVEL = 0.05
 """At which false alarms are common enough to be counted."""
@@ -112,8 +112,22 @@ SUBJECT_LAYERS: dict[Layer, Callable[[Subject, Size, int], Iterator[Check]]] = {
 """What every registered mechanism goes through."""
 
 
+Mutants: TypeAlias = "Callable[[], tuple[Mutant, ...]]"
+
+
+def no_mutants() -> tuple[Mutant, ...]:
+    """Nothing is broken on purpose."""
+    return ()
+
+
 def run_audit(
-    *, deep: bool, seed: int, repetitions: int = 0, workers: int = 1, say: Callable[[str], None] = lambda _: None
+    *,
+    deep: bool,
+    seed: int,
+    repetitions: int = 0,
+    workers: int = 1,
+    say: Callable[[str], None] = lambda _: None,
+    mutants: Mutants = no_mutants,
 ) -> Audit:
     """Everything.
 
@@ -123,10 +137,11 @@ def run_audit(
         repetitions: Of the statistical part at reduced size, to count false alarms.
         workers: Processes that share the work; the result does not depend on them.
         say: Told what is done.
+        mutants: Names what is broken on purpose, in any process that asks.
     """
     when, began = datetime.now(UTC), time.monotonic()
     checks, caught, alarms = list[Check](), list[Caught](), list[FalseAlarms]()
-    for title, found in _performed(_tasks(deep, seed, repetitions), workers):
+    for title, found in _performed(_tasks(deep, seed, repetitions, mutants), workers):
         say(f"{time.monotonic() - began:6.0f} s  {title}")
         if isinstance(found, Caught):
             caught.append(found)
@@ -147,7 +162,7 @@ Found: TypeAlias = "list[Check] | Caught | FalseAlarms"
 Task: TypeAlias = "tuple[str, Callable[..., Found], tuple[object, ...]]"
 
 
-def _tasks(deep: bool, seed: int, repetitions: int) -> list[Task]:
+def _tasks(deep: bool, seed: int, repetitions: int, mutants: Mutants) -> list[Task]:
     """The work in portions, each with a title; plain enough to be sent to another process."""
     tasks: list[Task] = [
         (f"{name}: {layer}", _subject_part, (name, layer, deep, seed))
@@ -156,7 +171,7 @@ def _tasks(deep: bool, seed: int, repetitions: int) -> list[Task]:
     ]
     tasks += [(f"samplers: {source}", _law_part, (source, deep, seed)) for source in SOURCES]
     tasks.append(("releases and walks", _other_part, (seed,)))
-    tasks += [(f"mutant: {mutant.name}", _mutant_part, (i, deep, seed)) for i, mutant in enumerate(MUTANTS)]
+    tasks += [(f"mutant: {m.name}", _mutant_part, (mutants, i, deep, seed)) for i, m in enumerate(mutants())]
     portions = range(0, repetitions, PORTION)
     tasks += [
         (f"repetitions from {i}", count_false_alarms, (min(PORTION, repetitions - i), seed + i)) for i in portions
@@ -188,8 +203,8 @@ def _other_part(seed: int) -> list[Check]:
     return [*claim_checks(), *chain_checks(REFERENCE), *walks]
 
 
-def _mutant_part(place: int, deep: bool, seed: int) -> Caught:
-    mutant = MUTANTS[place]
+def _mutant_part(mutants: Mutants, index: int, deep: bool, seed: int) -> Caught:
+    mutant = mutants()[index]
     size = replace(QUICK, run_share=0.5) if deep else QUICK  # where every layer is asked, most do not catch it
     layers = mutant.caught_by(size, seed, every=deep)
     return Caught(name=mutant.name, mistake=mutant.mistake, layers=layers)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsynth_core.column import Column, label_text
+from dpsynth_core.table.column import Column, label_text
 
 MISSING = "(missing)"
 

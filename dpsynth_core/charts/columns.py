@@ -8,10 +8,10 @@ import plotly.graph_objects as go
 
 from dpsynth_core.charts.cells import MISSING, bar_geometry, cell_names, drawable
 from dpsynth_core.charts.theme import ORIGINAL, REFERENCE, SYNTHETIC, SYNTHETIC_PATTERN, Chart, new_figure, plain
-from dpsynth_core.column import Column
-from dpsynth_core.encoding import codec_for
-from dpsynth_core.private import PrivateTable
-from dpsynth_core.schema import Schema
+from dpsynth_core.table.column import Column
+from dpsynth_core.table.encoding import codec_for
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
 
 COMPARED_CELLS = MOST_LABELS = 30
 MOST_TICKS = 6

@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from dpsynth_core.arrays import FloatArray
 from dpsynth_core.charts.cells import cell_names, drawable
 from dpsynth_core.charts.columns import axis_title
 from dpsynth_core.charts.theme import GOOD, ORIGINAL, REFERENCE, SYNTHETIC, WARNING, Chart, new_figure, plain
-from dpsynth_core.encoding import FloatArray, codec_for
-from dpsynth_core.inference import Comparison, ErrorRates, Proportion, Replay, Worth
+from dpsynth_core.inference import Comparison, ErrorRates, Proportion, Worth
+from dpsynth_core.table.encoding import codec_for
+from dpsynth_core.teaching.false_discovery import Replay
 
 Error = Literal["false", "missed"]
 _CURVES = (

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.charts.theme import GOOD, ORIGINAL, REFERENCE, WARNING, Chart, new_figure, plain
-from dpsynth_core.private import PrivateTable
-from dpsynth_core.schema import Schema
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
 
 MOST_PAIRS = 12
 

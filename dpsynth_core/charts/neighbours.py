@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.audit.demonstration import STATISTIC, Demonstration
 from dpsynth_core.charts.theme import COLORWAY, REFERENCE, SYNTHETIC_PATTERN, Chart, new_figure
+from dpsynth_core.teaching.neighbours import STATISTIC, Demonstration
 
 BINS = 30
 

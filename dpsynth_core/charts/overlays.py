@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from dpsynth_core.arrays import FloatArray
 from dpsynth_core.charts.cells import cell_names, drawable
 from dpsynth_core.charts.columns import axis_title
 from dpsynth_core.charts.theme import (
@@ -22,11 +23,11 @@ from dpsynth_core.charts.theme import (
     new_figure,
     plain,
 )
-from dpsynth_core.column import Column
 from dpsynth_core.diagnostics.base import Result
-from dpsynth_core.encoding import FloatArray, codec_for
-from dpsynth_core.private import PrivateTable
-from dpsynth_core.schema import Schema
+from dpsynth_core.table.column import Column
+from dpsynth_core.table.encoding import codec_for
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
 
 MOST_POINTS = 400
 """Steps of a drawn distribution function."""

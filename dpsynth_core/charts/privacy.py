@@ -11,9 +11,9 @@ import pandas as pd
 
 from dpsynth_core.charts.columns import axis_title
 from dpsynth_core.charts.theme import COLORWAY, ORIGINAL, REFERENCE, WARNING, Chart, new_figure, plain
+from dpsynth_core.mechanisms.partition.axis import Axis
 from dpsynth_core.mechanisms.plan import Plan
-from dpsynth_core.partition.axis import Axis
-from dpsynth_core.schema import Schema
+from dpsynth_core.table.schema import Schema
 
 PATTERNS = ("", "/", "x", ".", "\\")
 MOST_LINES = 200

@@ -7,7 +7,7 @@ from itertools import accumulate
 import pandas as pd
 
 from dpsynth_core.charts.theme import ORIGINAL, REFERENCE, Chart, new_figure
-from dpsynth_core.ledger import Account
+from dpsynth_core.ledger.accounts import Account
 
 
 def spending_chart(account: Account) -> Chart:

@@ -10,6 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from dpsynth_core.arrays import FloatArray
 from dpsynth_core.charts.cells import cell_names, drawable
 from dpsynth_core.charts.columns import COMPARED_CELLS, axis_title, compare_chart, first_value
 from dpsynth_core.charts.theme import (
@@ -23,11 +24,11 @@ from dpsynth_core.charts.theme import (
     new_figure,
     plain,
 )
-from dpsynth_core.column import Column
-from dpsynth_core.encoding import FloatArray, codec_for
 from dpsynth_core.mechanisms import MECHANISMS
-from dpsynth_core.schema import Schema
-from dpsynth_core.sweep import ASPECTS, Sizes, Spot, Sweep
+from dpsynth_core.table.column import Column
+from dpsynth_core.table.encoding import codec_for
+from dpsynth_core.table.schema import Schema
+from dpsynth_core.teaching.sweep import ASPECTS, Sizes, Spot, Sweep
 
 # The first two colours stand for original and synthetic everywhere, so lines of mechanisms begin with the third.
 LINES = (

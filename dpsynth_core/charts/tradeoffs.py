@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 
+from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.charts.cells import cell_names
 from dpsynth_core.charts.columns import axis_title, first_value
 from dpsynth_core.charts.theme import (
@@ -19,9 +20,8 @@ from dpsynth_core.charts.theme import (
     new_figure,
     plain,
 )
-from dpsynth_core.column import Column
-from dpsynth_core.encoding import FloatArray, IntArray
-from dpsynth_core.partition.model import PartitionModel
+from dpsynth_core.mechanisms.partition.model import PartitionModel
+from dpsynth_core.table.column import Column
 
 MOST_BOXES = 1_500
 SHADES = 8

@@ -6,11 +6,11 @@ A new diagnostic is one file and one line in ``DIAGNOSTICS``; its panel and its 
 from __future__ import annotations
 
 from dpsynth_core.diagnostics.base import Comparison, Diagnostic, Measure, Result, Verdict
-from dpsynth_core.diagnostics.kernel_distance import KernelDistance
 from dpsynth_core.diagnostics.mann_whitney import GroupDifferences
 from dpsynth_core.diagnostics.marginals import Marginals
+from dpsynth_core.diagnostics.mmd.diagnostic import KernelDistance
 from dpsynth_core.diagnostics.pairs import Pairs
-from dpsynth_core.diagnostics.pmse import PropensityScore
+from dpsynth_core.diagnostics.pmse.diagnostic import PropensityScore
 from dpsynth_core.diagnostics.regression import Regression
 
 DIAGNOSTICS: dict[str, type[Diagnostic]] = {

@@ -14,17 +14,15 @@ from typing import ClassVar, Literal, Self, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.encoding import IntArray
+from dpsynth_core.arrays import IntArray
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.private import PrivateTable
 from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.table.private_table import PrivateTable
 
 Verdict: TypeAlias = Literal["excellent", "good", "fair", "poor", "unknown"]
 
 VERDICTS: tuple[Verdict, ...] = ("excellent", "good", "fair", "unknown", "poor")
 """From best to worst. What could not be computed counts as worse than fair: silence is no evidence of quality."""
-CONFIDENCE = 0.95
-"""Of every interval."""
 NORMAL_QUANTILE = 1.959963984540054
 """Half-width of such an interval in standard errors."""
 INTERNAL = "For internal review: computed from the private rows, not for release."

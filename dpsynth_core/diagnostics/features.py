@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsynth_core.column import Column
-from dpsynth_core.encoding import FloatArray
-from dpsynth_core.private import PrivateTable
+from dpsynth_core.arrays import FloatArray
+from dpsynth_core.table.column import Column
+from dpsynth_core.table.private_table import PrivateTable
 
 MOST_LEVELS = 50
 """Labels of a column that get a coordinate of their own; the rarest of the original share one."""

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from dpsynth_core.arrays import FloatArray
 from dpsynth_core.diagnostics.base import (
-    CONFIDENCE,
     Comparison,
     Diagnostic,
     Measure,
@@ -22,14 +22,13 @@ from dpsynth_core.diagnostics.base import (
     guarded,
     worst_first,
 )
-from dpsynth_core.encoding import FloatArray
-from dpsynth_core.errors import DPSynthError
+from dpsynth_core.errors import DPSynthError, check_whole
 from dpsynth_core.inference.comparison import Comparison as Groups
 from dpsynth_core.inference.comparison import group_labels, ordered
 from dpsynth_core.inference.mann_whitney import MannWhitney
-from dpsynth_core.mechanisms.base import check_whole
+from dpsynth_core.inference.proportions import CONFIDENCE
 from dpsynth_core.progress import Progress, no_progress
-from dpsynth_core.schema import Schema
+from dpsynth_core.table.schema import Schema
 
 ALPHA = 0.05
 CLOSE, VISIBLE = 0.05, 0.15

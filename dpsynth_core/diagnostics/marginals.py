@@ -8,17 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.diagnostics.base import (
-    Comparison,
-    Diagnostic,
-    Measure,
-    Result,
-    Scale,
-    guarded,
-    worst_first,
-)
-from dpsynth_core.diagnostics.variation import SCALE, coarse, variation_measure
-from dpsynth_core.mechanisms.base import check_whole
+from dpsynth_core.diagnostics.base import Comparison, Diagnostic, Measure, Result, Scale, guarded, worst_first
+from dpsynth_core.diagnostics.total_variation import SCALE, coarse, variation_measure
+from dpsynth_core.errors import check_whole
 from dpsynth_core.progress import Progress, no_progress
 
 

@@ -18,14 +18,14 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.column import Column
-from dpsynth_core.compiled import compiled
+from dpsynth_core.arrays import BoolArray, FloatArray, IntArray
 from dpsynth_core.diagnostics.base import NORMAL_QUANTILE
-from dpsynth_core.encoding import BoolArray, FloatArray, IntArray, codec_for
-from dpsynth_core.errors import DPSynthError
-from dpsynth_core.mechanisms.base import check_whole
-from dpsynth_core.private import PrivateTable
+from dpsynth_core.errors import DPSynthError, check_whole
+from dpsynth_core.jit import compiled
 from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.table.column import Column
+from dpsynth_core.table.encoding import codec_for
+from dpsynth_core.table.private_table import PrivateTable
 
 ROWS = 1_000
 """Rows of each kind whose closest original row is looked for."""

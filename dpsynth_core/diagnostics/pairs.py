@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.diagnostics.base import (
     NORMAL_QUANTILE,
     Comparison,
@@ -20,11 +21,11 @@ from dpsynth_core.diagnostics.base import (
     guarded,
     worst_first,
 )
-from dpsynth_core.diagnostics.variation import SCALE, coarse, total_variation, variation_measure
-from dpsynth_core.encoding import FloatArray, IntArray, codec_for
-from dpsynth_core.mechanisms.base import check_whole
-from dpsynth_core.private import PrivateTable
+from dpsynth_core.diagnostics.total_variation import SCALE, coarse, total_variation, variation_measure
+from dpsynth_core.errors import check_whole
 from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.table.encoding import codec_for
+from dpsynth_core.table.private_table import PrivateTable
 
 PAIR = " × "
 

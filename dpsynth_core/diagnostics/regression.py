@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from dpsynth_core.budget import Budget
+from dpsynth_core.arrays import FloatArray
 from dpsynth_core.diagnostics.base import (
     NORMAL_QUANTILE,
     VERDICTS,
@@ -26,15 +26,14 @@ from dpsynth_core.diagnostics.base import (
     Verdict,
     worst_first,
 )
-from dpsynth_core.diagnostics.design import Design, build, choose, estimable, is_logistic
-from dpsynth_core.diagnostics.fitting import Fit, Rule, combined, fit, standardised
-from dpsynth_core.diagnostics.private_regression import functional_mechanism, k_norm_mechanism
-from dpsynth_core.encoding import FloatArray
-from dpsynth_core.errors import DPSynthError
-from dpsynth_core.mechanisms.base import check_choice, check_whole
-from dpsynth_core.noise import SeededNoise
-from dpsynth_core.private import PrivateTable
+from dpsynth_core.errors import DPSynthError, check_choice, check_whole
+from dpsynth_core.inference.regression.design import Design, build, choose, estimable, is_logistic
+from dpsynth_core.inference.regression.fitting import Fit, Rule, combined, fit, standardised
+from dpsynth_core.inference.regression.private import functional_mechanism, k_norm_mechanism
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.table.private_table import PrivateTable
 
 CLOSE, VISIBLE = 0.05, 0.15
 """Differences of standardised slopes up to which they are called close, and beyond which far apart."""

@@ -6,16 +6,9 @@ from dpsynth_core.inference.calibrated import CalibratedMannWhitney, calibrated_
 from dpsynth_core.inference.comparison import Comparison
 from dpsynth_core.inference.dp_mann_whitney import DPMannWhitney, dp_mann_whitney
 from dpsynth_core.inference.experiments import ErrorRates, error_rates
-from dpsynth_core.inference.mann_whitney import (
-    CountTests,
-    GroupsError,
-    MannWhitney,
-    mann_whitney,
-    mann_whitney_counts,
-)
+from dpsynth_core.inference.mann_whitney import CountTests, GroupsError, MannWhitney, mann_whitney, mann_whitney_counts
 from dpsynth_core.inference.pairs import AllPairs, Pair, all_pairs
 from dpsynth_core.inference.proportions import Proportion
-from dpsynth_core.inference.replay import Replay, Replayed, replay_false_discovery
 from dpsynth_core.inference.worth import Worth, verdict, what_is_it_worth
 
 __all__ = [
@@ -29,8 +22,6 @@ __all__ = [
     "MannWhitney",
     "Pair",
     "Proportion",
-    "Replay",
-    "Replayed",
     "Worth",
     "all_pairs",
     "calibrated_mann_whitney",
@@ -38,7 +29,6 @@ __all__ = [
     "error_rates",
     "mann_whitney",
     "mann_whitney_counts",
-    "replay_false_discovery",
     "verdict",
     "what_is_it_worth",
 ]

@@ -17,14 +17,14 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.encoding import FloatArray
+from dpsynth_core.arrays import FloatArray
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.inference.comparison import Comparison
 from dpsynth_core.inference.mann_whitney import GroupsError, MannWhitney
 from dpsynth_core.inference.null_counts import CountedRelease
 from dpsynth_core.inference.null_rows import STAGE, null_releases, row_statistics
-from dpsynth_core.mechanisms.base import Progress, no_progress
-from dpsynth_core.release import Release
+from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.runs.synthesize import Release
 
 IN_COUNTS, IN_ROWS = 999, 199
 """Simulations by default: of tables of counts, and of runs of a mechanism."""

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.column import Column
-from dpsynth_core.encoding import FloatArray, codec_for
+from dpsynth_core.arrays import FloatArray
 from dpsynth_core.errors import SchemaError
 from dpsynth_core.inference.mann_whitney import GroupsError, MannWhitney, check_levels, mann_whitney
-from dpsynth_core.schema import Schema
+from dpsynth_core.table.column import Column
+from dpsynth_core.table.encoding import codec_for
+from dpsynth_core.table.schema import Schema
 
 
 @dataclass(frozen=True, kw_only=True)

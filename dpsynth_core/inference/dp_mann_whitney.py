@@ -17,13 +17,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from dpsynth_core.budget import Amount, Budget, Guarantee, float_up
-from dpsynth_core.calls import Charge
-from dpsynth_core.encoding import BoolArray, FloatArray, IntArray, numbers
+from dpsynth_core.arrays import BoolArray, FloatArray, IntArray
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.inference.mann_whitney import GroupsError, check_levels
 from dpsynth_core.inference.null_law import smaller_u
-from dpsynth_core.noise import Noise, SecureNoise, SeededNoise
+from dpsynth_core.privacy.budget import Amount, Budget, Guarantee, float_up
+from dpsynth_core.privacy.noise import Noise, SecureNoise, SeededNoise
+from dpsynth_core.privacy.primitives import Charge
+from dpsynth_core.table.encoding import numbers
 
 SIZE_SHARE = Fraction(65, 100)
 """Of epsilon, for the smaller group's size; the rest is for U."""

@@ -13,11 +13,11 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.calibrated import CalibratedMannWhitney, calibrated_mann_whitney
 from dpsynth_core.inference.comparison import Comparison
 from dpsynth_core.inference.histograms import HISTOGRAMS
-from dpsynth_core.inference.workers import part_of
 from dpsynth_core.inference.worth import EPSILONS, Worth, what_is_it_worth
-from dpsynth_core.jobs import Channel, reporter
 from dpsynth_core.progress import Progress, no_progress
-from dpsynth_core.release import Release
+from dpsynth_core.runs.jobs import Channel, reporter
+from dpsynth_core.runs.synthesize import Release
+from dpsynth_core.runs.workers import part_of
 
 FEW_EPSILONS = (0.1, 1.0, 10.0)
 FEW_REPS, FEW_SIMULATIONS = 100, 99

@@ -16,9 +16,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import erfc
 
-from dpsynth_core.budget import Amount, Budget
-from dpsynth_core.encoding import FloatArray, IntArray
-from dpsynth_core.errors import ParameterError
+from dpsynth_core.arrays import FloatArray, IntArray
+from dpsynth_core.errors import ParameterError, check_between, check_choice, check_whole
 from dpsynth_core.inference.calibrated import FEWEST, calibrate, calibrated_pvalue
 from dpsynth_core.inference.comparison import Comparison
 from dpsynth_core.inference.dp_mann_whitney import DELTA, dp_pvalues
@@ -28,10 +27,12 @@ from dpsynth_core.inference.null_counts import null_statistics
 from dpsynth_core.inference.pairs_won import u_of_rows, u_within_cells
 from dpsynth_core.inference.populations import GROUP, LOWER, UPPER, VALUE, Population, populations
 from dpsynth_core.inference.proportions import Proportion
-from dpsynth_core.inference.workers import part_of, run_all
-from dpsynth_core.mechanisms.base import Mechanism, Progress, check_between, check_choice, check_whole, no_progress
-from dpsynth_core.private import PrivateTable
-from dpsynth_core.release import synthesize
+from dpsynth_core.mechanisms.base import Mechanism
+from dpsynth_core.privacy.budget import Amount, Budget
+from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.runs.synthesize import synthesize
+from dpsynth_core.runs.workers import part_of, run_all
+from dpsynth_core.table.private_table import PrivateTable
 
 Test: TypeAlias = Literal["ordinary", "calibrated", "dp"]
 TESTS: tuple[Test, ...] = ("ordinary", "calibrated", "dp")

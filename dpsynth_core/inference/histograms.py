@@ -13,16 +13,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpsynth_core.budget import float_up
-from dpsynth_core.encoding import FloatArray, IntArray
+from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.inference.dp_mann_whitney import discrete_laplace
 from dpsynth_core.inference.mann_whitney import weighted_z
 from dpsynth_core.inference.nuisance import Nuisance, from_noisy_counts, from_shares, from_smoothed_counts
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.kd_grid import KDGrid
+from dpsynth_core.mechanisms.partition.thresholds import COUNT_SENSITIVITY, spurious_threshold
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.mechanisms.smoothed_histogram import SmoothedHistogram, smoothing_constant
-from dpsynth_core.partition.rules import COUNT_SENSITIVITY, spurious_threshold
+from dpsynth_core.privacy.budget import float_up
 
 CELLS_AT_ONCE = 32_768
 """Cells of all tables that are worked on together: they fit the processor's cache."""

@@ -15,9 +15,10 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfc
 
-from dpsynth_core.encoding import BoolArray, FloatArray, numbers
+from dpsynth_core.arrays import BoolArray, FloatArray
 from dpsynth_core.errors import DPSynthError, ParameterError
 from dpsynth_core.inference.null_law import exact_pvalue
+from dpsynth_core.table.encoding import numbers
 
 Method: TypeAlias = Literal["auto", "asymptotic", "exact"]
 EXACT_UP_TO = 8

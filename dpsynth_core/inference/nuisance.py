@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsynth_core.encoding import FloatArray, IntArray
+from dpsynth_core.arrays import FloatArray, IntArray
 
 _ROUNDS = 4
 """Of the fixed-point iteration; it settles in two or three."""

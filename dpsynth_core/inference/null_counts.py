@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.encoding import FloatArray
+from dpsynth_core.arrays import FloatArray
 from dpsynth_core.inference.comparison import Comparison, group_labels
 from dpsynth_core.inference.histograms import HISTOGRAMS, HistogramLaw, Places, law_of
-from dpsynth_core.partition.grid import Grid
-from dpsynth_core.private import PrivateTable
-from dpsynth_core.release import Release
+from dpsynth_core.mechanisms.partition.grid import Grid
+from dpsynth_core.runs.synthesize import Release
+from dpsynth_core.table.private_table import PrivateTable
 
 CELLS_AT_ONCE = 200_000
 """Cells of all simulated tables that are held at a time."""

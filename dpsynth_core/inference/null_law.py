@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpsynth_core.encoding import FloatArray
+from dpsynth_core.arrays import FloatArray
 from dpsynth_core.errors import ParameterError
 
 MOST_EXACT_STEPS = 50_000_000

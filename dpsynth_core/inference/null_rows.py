@@ -13,15 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.budget import Budget
-from dpsynth_core.encoding import FloatArray
+from dpsynth_core.arrays import FloatArray
 from dpsynth_core.inference.comparison import Comparison
 from dpsynth_core.inference.mann_whitney import weighted_z
-from dpsynth_core.inference.workers import run_all
-from dpsynth_core.mechanisms.base import Mechanism, Progress
-from dpsynth_core.private import PrivateTable
-from dpsynth_core.release import Release, synthesize
-from dpsynth_core.schema import Schema
+from dpsynth_core.mechanisms.base import Mechanism
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.progress import Progress
+from dpsynth_core.runs.synthesize import Release, synthesize
+from dpsynth_core.runs.workers import run_all
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
 
 STAGE = "Simulating releases without a difference"
 RUNS_PER_TASK = 4

@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from dpsynth_core.encoding import FloatArray
-from dpsynth_core.errors import ParameterError
+from dpsynth_core.arrays import FloatArray
+from dpsynth_core.errors import ParameterError, check_between
 from dpsynth_core.inference.calibrated import CalibratedMannWhitney, calibrate
 from dpsynth_core.inference.comparison import Comparison, ordered
 from dpsynth_core.inference.experiments import ALPHA
 from dpsynth_core.inference.mann_whitney import GroupsError, MannWhitney
-from dpsynth_core.mechanisms.base import Progress, check_between, no_progress
-from dpsynth_core.private import PrivateTable
-from dpsynth_core.release import Release
+from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.runs.synthesize import Release
+from dpsynth_core.table.private_table import PrivateTable
 
 
 @dataclass(frozen=True, kw_only=True)

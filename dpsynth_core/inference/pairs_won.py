@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsynth_core.encoding import FloatArray, IntArray
+from dpsynth_core.arrays import FloatArray, IntArray
 
 _VALUE_BITS = 38
 

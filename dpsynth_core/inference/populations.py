@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from dpsynth_core.encoding import FloatArray, IntArray
+from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.errors import ParameterError
-from dpsynth_core.schema import Schema
+from dpsynth_core.table.schema import Schema
 
 LOWER, UPPER = 1.0, 100.0
 """Range of the paper's simulated values (Montoya Perez et al., section 4.1)."""

@@ -11,15 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpsynth_core.budget import Amount, exact
-from dpsynth_core.errors import ParameterError
+from dpsynth_core.errors import ParameterError, check_whole
 from dpsynth_core.inference.dp_mann_whitney import DELTA, dp_pvalues
 from dpsynth_core.inference.experiments import ALPHA, ErrorRates, Test, doubled_us, error_rates
 from dpsynth_core.inference.histograms import HISTOGRAMS
 from dpsynth_core.inference.populations import LOWER, UPPER, Population, populations
 from dpsynth_core.inference.proportions import Proportion
-from dpsynth_core.inference.workers import part_of
-from dpsynth_core.mechanisms.base import Mechanism, Progress, check_whole, no_progress
+from dpsynth_core.mechanisms.base import Mechanism
+from dpsynth_core.privacy.budget import Amount, exact
+from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.runs.workers import part_of
 
 EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 

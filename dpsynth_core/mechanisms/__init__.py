@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dpsynth_core.mechanisms.base import Mechanism
-from dpsynth_core.mechanisms.dp_gan import DPGAN
+from dpsynth_core.mechanisms.dp_gan.mechanism import DPGAN
 from dpsynth_core.mechanisms.kd_grid import KDGrid
-from dpsynth_core.mechanisms.kd_tree import KDTree
-from dpsynth_core.mechanisms.mwem import MWEM
-from dpsynth_core.mechanisms.noisy_bayes import Bayes, NoisyBayes
+from dpsynth_core.mechanisms.kd_tree.mechanism import KDTree
+from dpsynth_core.mechanisms.mwem.mechanism import MWEM
+from dpsynth_core.mechanisms.noisy_bayes.mechanism import Bayes, NoisyBayes
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
-from dpsynth_core.mechanisms.pmse import PMSE
-from dpsynth_core.mechanisms.private_pgm import PrivatePGM
+from dpsynth_core.mechanisms.pmse.mechanism import PMSE
+from dpsynth_core.mechanisms.private_pgm.mechanism import PrivatePGM
 from dpsynth_core.mechanisms.smoothed_histogram import SmoothedHistogram
 
 MECHANISMS: dict[str, type[Mechanism]] = {

@@ -8,17 +8,14 @@ from typing import ClassVar, Protocol, Self
 
 import pandas as pd
 
-from dpsynth_core.budget import Amount, Budget, Guarantee, Status
-from dpsynth_core.errors import ParameterError
-from dpsynth_core.mechanisms.plan import Plan, setting
-from dpsynth_core.noise import Noise
-from dpsynth_core.private import PrivateTable
-from dpsynth_core.progress import Point, Progress, no_progress
-from dpsynth_core.schema import Schema
-
-__all__ = [
-    "Mechanism", "Model", "Point", "Progress", "check_between", "check_choice", "check_whole", "no_progress",
-]  # fmt: skip
+from dpsynth_core.errors import check_whole
+from dpsynth_core.mechanisms.parameters import setting
+from dpsynth_core.mechanisms.plan import Plan
+from dpsynth_core.privacy.budget import Amount, Budget, Guarantee, Status
+from dpsynth_core.privacy.noise import Noise
+from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
 
 
 class Model(Protocol):
@@ -86,31 +83,3 @@ class Mechanism(ABC):
     def judge(self, guarantee: Guarantee) -> Guarantee:
         """The guarantee that remains with these parameters: some choices leave less than the mechanism's best."""
         return guarantee
-
-
-def check_whole(parameter: str, value: object, low: int, high: int, *, optional: bool = False) -> None:
-    """Refuse anything but a whole number in a range (or, where that means "choose for me", None)."""
-    if value is None and optional:
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise ParameterError(parameter, value, allowed=f"a whole number from {low} to {high}")
-
-
-def check_between(parameter: str, value: object, low: float, high: float) -> None:
-    """Refuse anything but a number strictly between two others."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low < value < high:
-        raise ParameterError(parameter, value, allowed=f"a number greater than {low:g} and less than {high:g}")
-
-
-def check_choice(parameter: str, value: object, choices: tuple[str, ...]) -> None:
-    """Refuse anything but one of the choices."""
-    if value not in choices:
-        raise ParameterError(parameter, value, allowed=", ".join(choices))
-
-
-def check_text(parameter: str, value: object, *, optional: bool = False) -> None:
-    """Refuse anything but text (or, where that means "choose for me", None)."""
-    if value is None and optional:
-        return
-    if not isinstance(value, str) or not value.strip():
-        raise ParameterError(parameter, value, allowed="text that is not empty")

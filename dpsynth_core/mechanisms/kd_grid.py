@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
-from dpsynth_core.budget import Amount, Budget
-from dpsynth_core.mechanisms.base import Mechanism, Progress, check_choice, check_whole, no_progress
-from dpsynth_core.mechanisms.plan import PLACEMENTS, Plan, counting_plan, setting
-from dpsynth_core.noise import Noise
-from dpsynth_core.partition.grid import Grid, noisy_grid, suggested_bins
-from dpsynth_core.partition.model import PartitionModel
-from dpsynth_core.partition.rules import COUNT_SENSITIVITY, spurious_threshold
-from dpsynth_core.private import PrivateTable
-from dpsynth_core.schema import Schema
+from dpsynth_core.errors import check_choice, check_whole
+from dpsynth_core.mechanisms.base import Mechanism
+from dpsynth_core.mechanisms.parameters import PLACEMENTS, setting
+from dpsynth_core.mechanisms.partition.grid import Grid, noisy_grid, suggested_bins
+from dpsynth_core.mechanisms.partition.model import PartitionModel
+from dpsynth_core.mechanisms.partition.thresholds import COUNT_SENSITIVITY, spurious_threshold
+from dpsynth_core.mechanisms.plan import Plan, counting_plan
+from dpsynth_core.privacy.budget import Amount, Budget
+from dpsynth_core.privacy.noise import Noise
+from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
 
 MOST_CELLS = 2**62
 MOST_INVENTED = 5_000_000

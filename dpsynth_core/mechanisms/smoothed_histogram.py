@@ -10,14 +10,17 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from dpsynth_core.budget import Amount, Budget, exact
-from dpsynth_core.mechanisms.base import Mechanism, Progress, check_choice, check_whole, no_progress
-from dpsynth_core.mechanisms.plan import PLACEMENTS, Plan, Stage, setting
-from dpsynth_core.noise import Noise
-from dpsynth_core.partition.grid import Grid, bins_for
-from dpsynth_core.partition.model import PartitionModel
-from dpsynth_core.private import PrivateTable
-from dpsynth_core.schema import Schema
+from dpsynth_core.errors import check_choice, check_whole
+from dpsynth_core.mechanisms.base import Mechanism
+from dpsynth_core.mechanisms.parameters import PLACEMENTS, setting
+from dpsynth_core.mechanisms.partition.grid import Grid, bins_for
+from dpsynth_core.mechanisms.partition.model import PartitionModel
+from dpsynth_core.mechanisms.plan import Plan, Stage
+from dpsynth_core.privacy.budget import Amount, Budget, exact
+from dpsynth_core.privacy.noise import Noise
+from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
 
 FEWEST_ROWS = 50
 """A suggestion does not go below this many rows, however much smoothing they cost."""

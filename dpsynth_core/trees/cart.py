@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsynth_core.column import is_whole
-from dpsynth_core.encoding import FloatArray, IntArray
+from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.errors import ParameterError
+from dpsynth_core.table.column import is_whole
 from dpsynth_core.trees.coded import CodedTable, Kind, Table
 from dpsynth_core.trees.growth import (
     BELOW_LEFT,

@@ -16,9 +16,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth_core.column import label_text
-from dpsynth_core.encoding import FloatArray, numbers
+from dpsynth_core.arrays import FloatArray
 from dpsynth_core.errors import ParameterError
+from dpsynth_core.table.column import label_text
+from dpsynth_core.table.encoding import numbers
 from dpsynth_core.trees.growth import CodeArray
 
 Kind: TypeAlias = Literal["number", "boolean", "date", "ordinal", "categorical"]

@@ -16,10 +16,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth_core.column import label_text
-from dpsynth_core.compiled import compiled
-from dpsynth_core.encoding import FloatArray, numbers
+from dpsynth_core.arrays import FloatArray
 from dpsynth_core.errors import ParameterError
+from dpsynth_core.jit import compiled
+from dpsynth_core.table.column import label_text
+from dpsynth_core.table.encoding import numbers
 
 Table: TypeAlias = pd.DataFrame | ArrayLike
 CellArray: TypeAlias = NDArray[np.int32]

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth_core.compiled import compiled
-from dpsynth_core.encoding import BoolArray, FloatArray, IntArray
+from dpsynth_core.arrays import BoolArray, FloatArray, IntArray
+from dpsynth_core.jit import compiled
 
 CodeArray: TypeAlias = NDArray[np.int32]
 

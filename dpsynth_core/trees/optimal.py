@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dpsynth_core.encoding import BoolArray, IntArray
+from dpsynth_core.arrays import BoolArray, IntArray
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.trees.cuts import CellArray, Cells, CutTable, Table
 from dpsynth_core.trees.search import best_root, best_stump

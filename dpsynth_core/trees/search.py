@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsynth_core.compiled import compiled
-from dpsynth_core.encoding import FloatArray, IntArray
+from dpsynth_core.arrays import FloatArray, IntArray
+from dpsynth_core.jit import compiled
 from dpsynth_core.trees.cuts import CellArray
 
 

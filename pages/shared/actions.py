@@ -7,18 +7,18 @@ from typing import Any
 
 import pandas as pd
 
-from dpsynth_core.budget import Amount, Budget
-from dpsynth_core.column import Column
 from dpsynth_core.errors import DPSynthError, SchemaError
-from dpsynth_core.fingerprint import fingerprint
-from dpsynth_core.intake.estimate import discover_categories, estimate_bounds
-from dpsynth_core.intake.examples import EXAMPLES
-from dpsynth_core.intake.readers import read_table
-from dpsynth_core.intake.suggest import suggest
-from dpsynth_core.ledger import Account, Ledger, spend
-from dpsynth_core.noise import Noise, SecureNoise
-from dpsynth_core.schema import Schema
-from dpsynth_core.settings import Settings
+from dpsynth_core.ledger.accounts import Account, Ledger, spend
+from dpsynth_core.ledger.fingerprint import fingerprint
+from dpsynth_core.ledger.settings import Settings
+from dpsynth_core.privacy.budget import Amount, Budget
+from dpsynth_core.privacy.noise import Noise, SecureNoise
+from dpsynth_core.table.column import Column
+from dpsynth_core.table.estimate import discover_categories, estimate_bounds
+from dpsynth_core.table.examples import EXAMPLES
+from dpsynth_core.table.readers.read import read_table
+from dpsynth_core.table.schema import Schema
+from dpsynth_core.table.suggest import suggest
 from pages.shared.schema_table import from_rows, mark_public, numbers, to_rows, with_column, withdraw_estimates
 from pages.shared.session import DataSet, Mode, Session
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dpsynth_core.budget import Budget, exact
 from dpsynth_core.errors import DPSynthError, ParameterError
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
-from dpsynth_core.mechanisms.plan import Plan, parameters
-from dpsynth_core.orders import Order
-from dpsynth_core.schema import Schema
+from dpsynth_core.mechanisms.parameters import parameters
+from dpsynth_core.mechanisms.plan import Plan
+from dpsynth_core.privacy.budget import Budget, exact
+from dpsynth_core.runs.configuration import Order
+from dpsynth_core.table.schema import Schema
 
 EPSILONS: tuple[str, ...] = (
     "0.01", "0.02", "0.03", "0.05", "0.07", "0.1", "0.15", "0.2", "0.3", "0.5", "0.7",

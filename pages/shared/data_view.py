@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from dpsynth_core.charts import column_chart, pair_size_chart, range_chart
-from dpsynth_core.encoding import touched
-from dpsynth_core.intake.examples import EXAMPLES
-from dpsynth_core.intake.examples.base import MAX_ROWS
+from dpsynth_core.table.encoding import touched
+from dpsynth_core.table.examples import EXAMPLES
+from dpsynth_core.table.examples.base import MAX_ROWS
 from pages.shared.actions import choose_mode, load_example, load_upload
 from pages.shared.frame import in_words, prospect_badge
 from pages.shared.session import Mode, Session

@@ -10,7 +10,7 @@ from dpsynth_core.charts import compare_chart
 from dpsynth_core.charts.overlays import box_chart, correlation_chart, ecdf_chart, pair_chart
 from dpsynth_core.charts.scores import distance_chart, dot_chart, giveaway_chart, pair_heat_map
 from dpsynth_core.diagnostics import DIAGNOSTICS, Result, Verdict
-from dpsynth_core.evaluation import Evaluation
+from dpsynth_core.diagnostics.evaluation import Evaluation
 from pages.shared.discoveries_view import show_groups
 from pages.shared.frame import Colour, guarantee_badge
 from pages.shared.pictures import picture

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.comparison import Comparison, group_labels, ordered
 from dpsynth_core.inference.enquiry import Answer, Enquiry, run_enquiry
-from dpsynth_core.orders import published
-from dpsynth_core.release import Release
-from dpsynth_core.schema import Schema
+from dpsynth_core.runs.configuration import published
+from dpsynth_core.runs.synthesize import Release
+from dpsynth_core.table.schema import Schema
 from pages.shared.runs import cancel, runner
 from pages.shared.session import Question, Session
 

@@ -12,7 +12,7 @@ from dpsynth_core.diagnostics import Result
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.enquiry import Answer
 from dpsynth_core.inference.pairs import all_pairs
-from dpsynth_core.inference.replay import replay_false_discovery
+from dpsynth_core.teaching.false_discovery import replay_false_discovery
 from pages.shared.discoveries import (
     ask,
     collect_answer,

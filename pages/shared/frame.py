@@ -10,10 +10,10 @@ from typing import Literal
 
 import streamlit as st
 
-from dpsynth_core.budget import Guarantee, Status
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.ledger import Account
-from dpsynth_core.schema import Schema
+from dpsynth_core.ledger.accounts import Account
+from dpsynth_core.privacy.budget import Guarantee, Status
+from dpsynth_core.table.schema import Schema
 from pages.shared.actions import account_of
 from pages.shared.session import Session, current
 from pages.shared.words import number

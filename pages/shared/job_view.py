@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from dpsynth_core.charts import series_chart
-from dpsynth_core.jobs import AT_ONCE, Job
+from dpsynth_core.runs.jobs import AT_ONCE, Job
 from pages.shared.runs import cancel, queue_words
 from pages.shared.show import show_chart
 from pages.shared.words import elapsed

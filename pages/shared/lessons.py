@@ -9,11 +9,11 @@ from functools import lru_cache
 from dpsynth_core.charts import Chart, replay_chart
 from dpsynth_core.charts.tradeoffs import attacker_chart, noisy_counts_chart, partition_chart, true_positive_rate
 from dpsynth_core.inference import error_rates
-from dpsynth_core.inference.replay import Replay, replay_false_discovery
-from dpsynth_core.intake.examples import EXAMPLES
+from dpsynth_core.mechanisms.partition.model import PartitionModel
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
-from dpsynth_core.partition.model import PartitionModel
-from dpsynth_core.teaching import NoisyHistogram, grown_tree, noisy_histogram
+from dpsynth_core.table.examples import EXAMPLES
+from dpsynth_core.teaching.demonstrations import NoisyHistogram, grown_tree, noisy_histogram
+from dpsynth_core.teaching.false_discovery import Replay, replay_false_discovery
 from pages.shared.choices import EPSILONS
 from pages.shared.session import Lesson
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import streamlit as st
 
-from dpsynth_core.budget import Budget, exact
 from dpsynth_core.charts import (
     attacker_certainty,
     compare_chart,
@@ -20,9 +19,11 @@ from dpsynth_core.charts import (
 )
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
-from dpsynth_core.mechanisms.plan import Parameter, Plan, parameters
-from dpsynth_core.orders import Order
-from dpsynth_core.schema import Schema
+from dpsynth_core.mechanisms.parameters import Parameter, parameters
+from dpsynth_core.mechanisms.plan import Plan
+from dpsynth_core.privacy.budget import Budget, exact
+from dpsynth_core.runs.configuration import Order
+from dpsynth_core.table.schema import Schema
 from pages.shared.choices import EPSILONS, suited
 from pages.shared.frame import BADGE, in_words, show_error
 from pages.shared.job_view import watch

@@ -6,7 +6,7 @@ import streamlit as st
 
 from dpsynth_core.charts.sweeps import enough_chart
 from dpsynth_core.mechanisms import MECHANISMS
-from dpsynth_core.sweep import ASPECTS, Sizes, SizesOrder, run_sizes
+from dpsynth_core.teaching.sweep import ASPECTS, Sizes, SizesOrder, run_sizes
 from pages.shared.kept import ask_one
 from pages.shared.sections_view import ask_specimen, show_trial
 from pages.shared.session import Session

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dpsynth_core.audit.demonstration import (
+from dpsynth_core.charts.neighbours import neighbours_chart
+from dpsynth_core.charts.tradeoffs import attacker_chart
+from dpsynth_core.mechanisms import MECHANISMS
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.teaching.neighbours import (
     RUNS,
     Demonstration,
     DemonstrationOrder,
@@ -12,10 +16,6 @@ from dpsynth_core.audit.demonstration import (
     run_demonstration,
     watched_row,
 )
-from dpsynth_core.charts.neighbours import neighbours_chart
-from dpsynth_core.charts.tradeoffs import attacker_chart
-from dpsynth_core.mechanisms import MECHANISMS
-from dpsynth_core.private import PrivateTable
 from pages.shared.frame import in_words
 from pages.shared.kept import ask_epsilon, ask_one
 from pages.shared.sections_view import ask_specimen, show_trial

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from dpsynth_core.charts.tradeoffs import noisy_counts_chart, partition_chart
-from dpsynth_core.teaching import grown_tree, noisy_histogram
+from dpsynth_core.teaching.demonstrations import grown_tree, noisy_histogram
 from pages.shared.frame import in_words
 from pages.shared.kept import ask_epsilon, ask_one
 from pages.shared.sections_view import ask_specimen

@@ -6,7 +6,7 @@ import streamlit as st
 
 from dpsynth_core.charts.theme import Chart
 from dpsynth_core.diagnostics.base import INTERNAL
-from dpsynth_core.export import marked_csv, marked_html
+from dpsynth_core.review.export import marked_csv, marked_html
 from pages.shared.show import show_chart
 
 

@@ -8,7 +8,7 @@ import streamlit as st
 
 from dpsynth_core.charts.coefficients import coefficient_chart
 from dpsynth_core.diagnostics import Result
-from dpsynth_core.diagnostics.design import can_be_outcome, can_be_predictor
+from dpsynth_core.inference.regression.design import can_be_outcome, can_be_predictor
 from pages.shared.frame import in_words
 from pages.shared.pictures import picture
 from pages.shared.reviews import regress

@@ -6,13 +6,13 @@ import streamlit as st
 
 from dpsynth_core.charts.review import claims_chart, epsilon_chart, flow_chart
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.ledger import Account
-from dpsynth_core.report import Check, Checklist, Decision
-from dpsynth_core.report.check import GROUPS, State
-from dpsynth_core.report.decision import MEANING, Choice, missing_for
-from dpsynth_core.report.publication import MOST_CHARACTERS
-from dpsynth_core.report.review import MARK
-from dpsynth_core.report.thresholds import LIMITS, Thresholds
+from dpsynth_core.ledger.accounts import Account
+from dpsynth_core.review import Check, Checklist, Decision
+from dpsynth_core.review.check import GROUPS, State
+from dpsynth_core.review.decision import MEANING, Choice, missing_for
+from dpsynth_core.review.publication import MOST_CHARACTERS
+from dpsynth_core.review.review import MARK
+from dpsynth_core.review.thresholds import LIMITS, Thresholds
 from pages.shared.frame import Colour, guarantee_badge, in_words, show_error
 from pages.shared.job_view import watch
 from pages.shared.releases import (

@@ -8,10 +8,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.ledger import Account
-from dpsynth_core.orders import Outcome
-from dpsynth_core.private import PrivateTable
-from dpsynth_core.report import (
+from dpsynth_core.ledger.accounts import Account
+from dpsynth_core.ledger.settings import Settings
+from dpsynth_core.review import (
     Bundle,
     Checklist,
     Decision,
@@ -25,9 +24,10 @@ from dpsynth_core.report import (
     release_digest,
     review_report,
 )
-from dpsynth_core.report.decision import Choice
-from dpsynth_core.report.evidence import Search, run_search
-from dpsynth_core.settings import Settings
+from dpsynth_core.review.decision import Choice
+from dpsynth_core.review.evidence import Search, run_search
+from dpsynth_core.runs.configuration import Outcome
+from dpsynth_core.table.private_table import PrivateTable
 from pages.shared.actions import account_of
 from pages.shared.reviews import configured
 from pages.shared.runs import cancel, runner

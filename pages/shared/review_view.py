@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
+from dpsynth_core.diagnostics.evaluation import Evaluation
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.evaluation import Evaluation
 from pages.shared.frame import in_words, show_error
 from pages.shared.job_view import watch
 from pages.shared.reviews import collect_review, examine, next_missing, release_name

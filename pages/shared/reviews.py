@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from dpsynth_core.diagnostics import DIAGNOSTICS, Diagnostic
+from dpsynth_core.diagnostics.evaluation import Evaluation, Examination, evaluate, run_examination
 from dpsynth_core.diagnostics.regression import Regression
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.evaluation import Evaluation, Examination, evaluate, run_examination
-from dpsynth_core.orders import Outcome
+from dpsynth_core.runs.configuration import Outcome
 from pages.shared.runs import cancel, runner
 from pages.shared.session import Session, Subject
 from pages.shared.words import number

@@ -6,9 +6,9 @@ import threading
 from dataclasses import replace
 
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.intake.simulate import simulate_table
-from dpsynth_core.jobs import Job, JobRunner
-from dpsynth_core.orders import LedgerSettlement, Order, Outcome, run_order
+from dpsynth_core.runs.configuration import LedgerSettlement, Order, Outcome, run_order
+from dpsynth_core.runs.jobs import Job, JobRunner
+from dpsynth_core.table.simulate import simulate_table
 from pages.shared.actions import open_ledger
 from pages.shared.choices import plan_for
 from pages.shared.session import Preview, Session

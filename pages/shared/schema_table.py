@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.column import FIELDS_BY_KIND, Column, label_text
 from dpsynth_core.errors import DPSynthError, SchemaError
-from dpsynth_core.schema import Schema
+from dpsynth_core.table.column import FIELDS_BY_KIND, Column, label_text
+from dpsynth_core.table.schema import Schema
 
 # Editor column -> the field of dpsynth_core.Column that it holds.
 EDITOR_FIELDS = {

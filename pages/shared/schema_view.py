@@ -8,10 +8,10 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from dpsynth_core.budget import Budget
-from dpsynth_core.column import KINDS, ORIGINS
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.schema import MOST_DECLARED
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.table.column import KINDS, ORIGINS
+from dpsynth_core.table.schema import MOST_DECLARED
 from pages.shared.actions import (
     account_of,
     adopt_account_terms,

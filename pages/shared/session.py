@@ -11,16 +11,16 @@ from typing import Any, Literal, TypeAlias
 import pandas as pd
 import streamlit as st
 
-from dpsynth_core.budget import Budget, Guarantee
+from dpsynth_core.diagnostics.evaluation import Evaluation
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.evaluation import Evaluation
 from dpsynth_core.inference.enquiry import Answer
-from dpsynth_core.inference.replay import Replay
-from dpsynth_core.jobs import Job
-from dpsynth_core.orders import Order, Outcome
-from dpsynth_core.private import PrivateTable
-from dpsynth_core.report import Bundle, Decision, Evidence, Publication, Thresholds
-from dpsynth_core.schema import Schema
+from dpsynth_core.privacy.budget import Budget, Guarantee
+from dpsynth_core.review import Bundle, Decision, Evidence, Publication, Thresholds
+from dpsynth_core.runs.configuration import Order, Outcome
+from dpsynth_core.runs.jobs import Job
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
+from dpsynth_core.teaching.false_discovery import Replay
 from pages.shared.choices import Choices
 from pages.shared.memory import MEMORY, browser_of
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from dpsynth_core.intake.examples import EXAMPLES
-from dpsynth_core.intake.simulate import simulate_table
-from dpsynth_core.schema import Schema
+from dpsynth_core.table.examples import EXAMPLES
+from dpsynth_core.table.schema import Schema
+from dpsynth_core.table.simulate import simulate_table
 from pages.shared.session import Session
 
 MINE, SIMULATED = "mine", "simulated"

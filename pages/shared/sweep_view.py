@@ -10,7 +10,7 @@ import streamlit as st
 from dpsynth_core.charts.sweeps import moving_chart, multiples_chart, sweep_chart
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
-from dpsynth_core.sweep import ASPECTS, MOST_ANALYSTS, Sweep, SweepOrder, run_sweep
+from dpsynth_core.teaching.sweep import ASPECTS, MOST_ANALYSTS, Sweep, SweepOrder, run_sweep
 from pages.shared.frame import in_words
 from pages.shared.kept import ask_one
 from pages.shared.sections_view import ask_specimen, show_trial

@@ -7,9 +7,9 @@ import streamlit as st
 from dpsynth_core.charts import compare_chart
 from dpsynth_core.charts.spending import spending_chart
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.export import parquet, safe_csv
-from dpsynth_core.orders import MOST_COPIES, Order, Outcome
-from dpsynth_core.schema import Schema
+from dpsynth_core.review.export import parquet, safe_csv
+from dpsynth_core.runs.configuration import MOST_COPIES, Order, Outcome
+from dpsynth_core.table.schema import Schema
 from pages.shared.actions import account_of
 from pages.shared.choices import plan_for
 from pages.shared.frame import guarantee_badge, in_words, show_error

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from dpsynth_core.budget import Budget
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
-from dpsynth_core.schema import Schema
-from dpsynth_core.sweep import Panel, SizesOrder, SweepOrder
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.table.schema import Schema
+from dpsynth_core.teaching.sweep import Panel, SizesOrder, SweepOrder
 from pages.shared.choices import plan_for
 from pages.shared.runs import cancel, runner
 from pages.shared.session import Session, Trial

@@ -6,12 +6,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dpsynth_core.budget import Budget
-from dpsynth_core.column import Column
 from dpsynth_core.errors import BudgetError, DPSynthError, IntakeError, LedgerError, SchemaError
-from dpsynth_core.intake.estimate import NothingFoundError
-from dpsynth_core.intake.examples import EXAMPLES
-from dpsynth_core.ledger import Account
+from dpsynth_core.ledger.accounts import Account
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.table.column import Column
+from dpsynth_core.table.estimate import NothingFoundError
+from dpsynth_core.table.examples import EXAMPLES
 from pages.shared.actions import (
     account_of,
     adopt_account_terms,

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from dpsynth_core.intake.examples import EXAMPLES
-from dpsynth_core.schema import Schema
+from dpsynth_core.table.examples import EXAMPLES
+from dpsynth_core.table.schema import Schema
 
 pytestmark = pytest.mark.browser
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dpsynth_core.budget import Budget
-from dpsynth_core.intake.examples import EXAMPLES
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.table.examples import EXAMPLES
 from pages.shared.actions import account_of, estimate, load_example, load_upload
 from pages.shared.session import Session
 

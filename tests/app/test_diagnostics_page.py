@@ -13,19 +13,19 @@ from streamlit.testing.v1 import AppTest
 from dpsynth_core.charts.scores import dot_chart
 from dpsynth_core.diagnostics import DIAGNOSTICS
 from dpsynth_core.diagnostics.base import INTERNAL
-from dpsynth_core.evaluation import Evaluation, evaluate
-from dpsynth_core.export import marked_csv, marked_html
-from dpsynth_core.intake.examples import EXAMPLES
+from dpsynth_core.diagnostics.evaluation import Evaluation, evaluate
 from dpsynth_core.mechanisms import MECHANISMS
-from dpsynth_core.orders import Order, Outcome
-from dpsynth_core.private import PrivateTable
-from dpsynth_core.release import synthesize
+from dpsynth_core.review.export import marked_csv, marked_html
+from dpsynth_core.runs.configuration import Order, Outcome
+from dpsynth_core.runs.synthesize import synthesize
+from dpsynth_core.table.examples import EXAMPLES
+from dpsynth_core.table.private_table import PrivateTable
 from pages.shared.actions import load_example, load_upload
 from pages.shared.reviews import examine, next_missing
 from pages.shared.session import Session
 from tests.app.test_data_page import HOSTILE, assert_only_in_plain_text, session_of, texts
 from tests.app.test_mechanism_page import page
-from tests.test_jobs import finish
+from tests.runs.test_jobs import finish
 
 
 def made(private: PrivateTable, epsilon: float) -> tuple[Outcome, Evaluation]:

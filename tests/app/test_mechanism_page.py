@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dpsynth_core.budget import Budget
 from dpsynth_core.errors import BudgetError, DPSynthError
-from dpsynth_core.jobs import Job
 from dpsynth_core.mechanisms import MECHANISMS
-from dpsynth_core.mechanisms.plan import parameters
-from dpsynth_core.orders import Order
+from dpsynth_core.mechanisms.parameters import parameters
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.runs.configuration import Order
+from dpsynth_core.runs.jobs import Job
 from pages.shared.actions import account_of, load_example, load_upload, open_account
 from pages.shared.choices import Choices, plan_for
 from pages.shared.runs import collect, start
 from pages.shared.session import Session
 from tests.app.test_data_page import ROOT, csv_of, session_of, settled
+from tests.runs.test_jobs import finish
 from tests.stepping import Stepping
-from tests.test_jobs import finish
 
 
 def ready(example: str = "two_groups_signal", mode: str = "teaching") -> Session:

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Page, expect
 
-from dpsynth_core.report.review import MARK
+from dpsynth_core.review.review import MARK
 from tests.app.test_browser import fill_in, go, press, quiet, release_with, spent, use
 
 pytestmark = pytest.mark.browser

@@ -13,15 +13,15 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from dpsynth_core.diagnostics.evaluation import evaluate
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.evaluation import evaluate
 from dpsynth_core.inference import Proportion
-from dpsynth_core.intake.examples import EXAMPLES
-from dpsynth_core.orders import Order, Outcome, run_order
-from dpsynth_core.private import PrivateTable
-from dpsynth_core.report import Evidence, Thresholds, gather
-from dpsynth_core.report.evidence import Search
-from dpsynth_core.report.review import MARK
+from dpsynth_core.review import Evidence, Thresholds, gather
+from dpsynth_core.review.evidence import Search
+from dpsynth_core.review.review import MARK
+from dpsynth_core.runs.configuration import Order, Outcome, run_order
+from dpsynth_core.table.examples import EXAMPLES
+from dpsynth_core.table.private_table import PrivateTable
 from pages.shared.actions import account_of, edit_draft, load_example, load_upload, open_account, open_ledger, sign
 from pages.shared.releases import (
     approved_archive,
@@ -38,8 +38,8 @@ from pages.shared.runs import collect, start
 from pages.shared.session import Session
 from tests.app.test_data_page import HOSTILE, assert_only_in_plain_text, session_of, settled, texts
 from tests.app.test_mechanism_page import page
-from tests.report.releases import Deaf, outcome_of
-from tests.test_jobs import finish
+from tests.review.releases import Deaf, outcome_of
+from tests.runs.test_jobs import finish
 
 EXAMPLE = "two_groups_signal"
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth_core.column import KINDS, Column
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.schema import Schema
+from dpsynth_core.table.column import KINDS, Column
+from dpsynth_core.table.schema import Schema
 from pages.shared.schema_table import (
     from_rows,
     mark_public,

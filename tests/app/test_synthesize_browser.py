@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Page, expect
 
-from dpsynth_core.encoding import touched
-from dpsynth_core.intake.examples import EXAMPLES
+from dpsynth_core.table.encoding import touched
+from dpsynth_core.table.examples import EXAMPLES
 from tests.app.conftest import PATIENCE
 from tests.app.test_browser import csv_of, go, press, quiet, release_with, spent, use
-from tests.test_jobs import alive, wait
+from tests.runs.test_jobs import alive, wait
 
 pytestmark = pytest.mark.browser
 

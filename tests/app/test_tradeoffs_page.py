@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dpsynth_core.audit.demonstration import Demonstration, DemonstrationOrder, demonstrate
 from dpsynth_core.charts.tradeoffs import true_positive_rate
-from dpsynth_core.intake.examples import EXAMPLES
 from dpsynth_core.mechanisms import MECHANISMS
-from dpsynth_core.sweep import ASPECTS, Sizes, SizesOrder, Sweep, SweepOrder, run_sweep, sweep, sweep_sizes
+from dpsynth_core.table.examples import EXAMPLES
+from dpsynth_core.teaching.neighbours import Demonstration, DemonstrationOrder, demonstrate
+from dpsynth_core.teaching.sweep import ASPECTS, Sizes, SizesOrder, Sweep, SweepOrder, run_sweep, sweep, sweep_sizes
 from pages.shared.actions import choose_mode, declare_all_public, load_example, load_upload
 from pages.shared.lessons import FIRST_EPSILON, UNITS, begin, from_address, to_address
 from pages.shared.needs_view import FIRST
@@ -23,7 +23,7 @@ from pages.shared.specimens import MINE, SIMULATED, chosen, offered, specimen
 from pages.shared.trials import begin_trial, current_trial, sweep_seconds, sweepable
 from tests.app.test_data_page import HOSTILE, ROOT, assert_only_in_plain_text, csv_of, session_of, settled, texts
 from tests.app.test_mechanism_page import page
-from tests.test_jobs import finish
+from tests.runs.test_jobs import finish
 
 EXAMPLE = EXAMPLES["two_groups_signal"]
 ORDER = SweepOrder(mechanisms=("perturbed_histogram", "kd_grid"), epsilons=(0.1, 10.0), repetitions=1)

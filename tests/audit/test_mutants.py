@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from dpsynth_core.audit.checks import QUICK
-from dpsynth_core.audit.mutants import MUTANTS, Mutant
 from dpsynth_core.mechanisms import MECHANISMS
+from tests.audit.mutants import MUTANTS, Mutant
 
 SEED = 20_261_116
 

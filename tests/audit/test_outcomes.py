@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth_core.audit.outcomes import log_interval, options, permute_and_flip_law, tell
-from dpsynth_core.budget import Budget
-from dpsynth_core.calls import Call, Charge, Primitive
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.primitives import Call, Charge, Primitive
 
 
 def call(primitive: Primitive, private: object, parameters: tuple[float, ...], keys: object = None) -> Call:

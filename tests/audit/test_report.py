@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dpsynth_core.audit import last
+from dpsynth_core.audit import summary as last
 from dpsynth_core.audit.__main__ import main
 from dpsynth_core.audit.checks import LAYERS, QUICK, REDUCED, SUITE_LEVEL, Check
-from dpsynth_core.audit.mutants import MUTANTS
 from dpsynth_core.audit.report import markdown, summary
 from dpsynth_core.audit.suite import Audit, Caught, FalseAlarms, count_false_alarms
+from tests.audit.mutants import MUTANTS
 
 ROOT = Path(__file__).parents[2]
 GOOD = Check(

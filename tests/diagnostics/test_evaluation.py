@@ -10,11 +10,11 @@ import pytest
 import dpsynth_core as dp
 from dpsynth_core.diagnostics import Comparison, Diagnostic, Result
 from dpsynth_core.diagnostics.base import Scale
+from dpsynth_core.diagnostics.evaluation import evaluate
 from dpsynth_core.diagnostics.marginals import Marginals
 from dpsynth_core.errors import DPSynthError, ParameterError
-from dpsynth_core.evaluation import evaluate
 from dpsynth_core.progress import Progress, no_progress
-from tests.test_mechanisms import mixed_schema, mixed_table
+from tests.mechanisms.test_contract import mixed_schema, mixed_table
 
 
 def original(rows: int = 600) -> dp.PrivateTable:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import dpsynth_core as dp
 from dpsynth_core.diagnostics.nearest import MISSING, _closest, nearest_original
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.intake.simulate import simulate_table
-from tests.test_mechanisms import mixed_schema
+from dpsynth_core.table.simulate import simulate_table
+from tests.mechanisms.test_contract import mixed_schema
 
 SCHEMA = mixed_schema()
 

@@ -11,22 +11,18 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import dpsynth_core as dp
-from dpsynth_core.budget import Budget
 from dpsynth_core.charts.coefficients import coefficient_chart
 from dpsynth_core.charts.theme import FONT_SIZE, ORIGINAL, SYNTHETIC
 from dpsynth_core.diagnostics import Comparison, Result
-from dpsynth_core.diagnostics.design import Design, build, choose, estimable
-from dpsynth_core.diagnostics.fitting import Fit, Rule, combined, fit
-from dpsynth_core.diagnostics.private_regression import (
-    functional_mechanism,
-    functional_sensitivity,
-    k_norm_mechanism,
-)
 from dpsynth_core.diagnostics.regression import FUNCTIONAL, K_NORM, Regression, overlap
 from dpsynth_core.errors import ParameterError
-from dpsynth_core.noise import SeededNoise
-from dpsynth_core.schema import Schema
-from tests.test_mechanisms import mixed_schema, mixed_table
+from dpsynth_core.inference.regression.design import Design, build, choose, estimable
+from dpsynth_core.inference.regression.fitting import Fit, Rule, combined, fit
+from dpsynth_core.inference.regression.private import functional_mechanism, functional_sensitivity, k_norm_mechanism
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.noise import SeededNoise
+from dpsynth_core.table.schema import Schema
+from tests.mechanisms.test_contract import mixed_schema, mixed_table
 
 mechanisms = pytest.mark.parametrize("mechanism", [functional_mechanism, k_norm_mechanism])
 

@@ -13,7 +13,7 @@ from dpsynth_core.errors import DPSynthError, SchemaError
 from dpsynth_core.inference import GroupsError, calibrated_mann_whitney, error_rates
 from dpsynth_core.inference.calibrated import calibrated_pvalue
 from dpsynth_core.mechanisms.base import Mechanism
-from dpsynth_core.mechanisms.kd_tree import KDTree
+from dpsynth_core.mechanisms.kd_tree.mechanism import KDTree
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.mechanisms.smoothed_histogram import SmoothedHistogram
 

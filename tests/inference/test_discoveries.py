@@ -7,14 +7,14 @@ import json
 
 import pytest
 
-from dpsynth_core.reproduce.__main__ import main
-from dpsynth_core.reproduce.base import Setup
-from dpsynth_core.reproduce.discoveries import EPSILONS, ORIGINAL_SIZES, SIZES, Curve, _run, _table
+from benchmarks.papers.__main__ import main
+from benchmarks.papers.base import Setup
+from benchmarks.papers.discoveries import EPSILONS, ORIGINAL_SIZES, SIZES, Curve, _run, _table
 
 
 def test_a_tiny_run_prints_every_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     quick = tuple(curve for curve in ORIGINAL_SIZES if curve.one_in == 1)
-    monkeypatch.setattr(importlib.import_module("dpsynth_core.reproduce.discoveries"), "ORIGINAL_SIZES", quick)
+    monkeypatch.setattr(importlib.import_module("benchmarks.papers.discoveries"), "ORIGINAL_SIZES", quick)
     assert main(["discoveries", "--reps", "4", "--shrink", "200", "--json"]) == 0
     tables = json.loads(capsys.readouterr().out)
     assert [table["title"].split(":")[-1] for table in tables[:4]] == [
@@ -28,7 +28,7 @@ def test_a_tiny_run_prints_every_table(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 
 def test_a_mechanism_that_runs_table_by_table_is_a_curve_too() -> None:
-    from dpsynth_core.mechanisms.kd_tree import KDTree
+    from dpsynth_core.mechanisms.kd_tree.mechanism import KDTree
 
     curve = Curve(title="a tree", mechanism=KDTree(), one_in=2)
     grid = _run([curve], [(SIZES[0], None)], Setup(reps=4))
@@ -37,6 +37,6 @@ def test_a_mechanism_that_runs_table_by_table_is_a_curve_too() -> None:
 
 
 def test_shares_are_taken_over_many_repetitions_by_default() -> None:
-    from dpsynth_core.reproduce import REPETITIONS
+    from benchmarks.papers import REPETITIONS
 
     assert REPETITIONS["discoveries"] == 1000

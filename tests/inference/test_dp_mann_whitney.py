@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from dpsynth_core.budget import Budget
 from dpsynth_core.errors import DPSynthError, ParameterError
 from dpsynth_core.inference import GroupsError, dp_mann_whitney
 from dpsynth_core.inference.dp_mann_whitney import (
@@ -25,7 +24,8 @@ from dpsynth_core.inference.dp_mann_whitney import (
 )
 from dpsynth_core.inference.null_law import smaller_u
 from dpsynth_core.inference.pairs_won import u_of_rows
-from dpsynth_core.noise import SeededNoise
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.noise import SeededNoise
 
 
 def laplace_chances(scale: float, reach: int) -> np.ndarray:

@@ -14,22 +14,14 @@ from scipy import stats
 import dpsynth_core as dp
 from dpsynth_core.charts import groups_chart, replay_chart, worth_chart
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.inference import (
-    Comparison,
-    ErrorRates,
-    Proportion,
-    all_pairs,
-    error_rates,
-    replay_false_discovery,
-    verdict,
-    what_is_it_worth,
-)
+from dpsynth_core.inference import Comparison, ErrorRates, Proportion, all_pairs, error_rates, verdict, what_is_it_worth
 from dpsynth_core.inference.experiments import Trial, doubled_us
 from dpsynth_core.inference.pairs import benjamini_hochberg, holm
 from dpsynth_core.inference.populations import populations
-from dpsynth_core.mechanisms.kd_tree import KDTree
+from dpsynth_core.mechanisms.kd_tree.mechanism import KDTree
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.mechanisms.smoothed_histogram import SmoothedHistogram
+from dpsynth_core.teaching.false_discovery import replay_false_discovery
 
 PERTURBED = PerturbedHistogram(placement="centre")
 

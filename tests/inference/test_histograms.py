@@ -19,12 +19,12 @@ from dpsynth_core.inference.nuisance import from_noisy_counts, from_shares, from
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.kd_grid import KDGrid
-from dpsynth_core.mechanisms.kd_tree import KDTree
+from dpsynth_core.mechanisms.kd_tree.mechanism import KDTree
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.mechanisms.smoothed_histogram import SmoothedHistogram
-from dpsynth_core.private import PrivateTable
-from dpsynth_core.release import synthesize
-from dpsynth_core.schema import Schema
+from dpsynth_core.runs.synthesize import synthesize
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
 
 COUNTS = np.array([[6, 9, 3, 0, 0, 2], [1, 2, 9, 5, 0, 3]])
 GROUP = {"name": "group", "kind": "boolean", "public": True}

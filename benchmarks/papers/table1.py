@@ -1,0 +1,76 @@
+"""Table 1 of Snoke & Slavković (2018): how often one row moves a greedy tree's pMSE further than the bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from benchmarks.papers.base import Cell, Estimate, Setup, Table
+from dpsynth_core.arrays import FloatArray
+from dpsynth_core.trees.cart import cart_pmse
+from dpsynth_core.trees.optimal import optimal_tree_pmse
+
+ROWS = 5_000
+DRAWS_PER_REP = 10
+PUBLISHED = {
+    (0.01, 1): 0.0, (0.01, 2): 0.3, (0.01, 5): 0.6, (0.01, 30): 0.7,
+    (0.001, 1): 0.0, (0.001, 2): 0.5, (0.001, 5): 2.0, (0.001, 30): 2.5,
+}  # fmt: skip
+"""Percentage of 1,000,000 simulations that violate 1/n, by cp and depth (30 is rpart's own limit)."""
+
+
+def table1(setup: Setup) -> Iterator[Table]:
+    """How often one row moves a greedy tree's pMSE further than the bound, by depth and complexity."""
+    n, draws = setup.rows(ROWS), DRAWS_PER_REP * setup.reps
+    scores: dict[tuple[str, str], Callable[[FloatArray, FloatArray], float]] = {
+        (_depth(depth), str(cp)): _greedy(depth, cp) for cp, depth in PUBLISHED
+    }
+    scores["best tree, depth 2", "-"] = optimal_tree_pmse
+    moved: dict[tuple[str, str], list[float]] = {key: [] for key in scores}
+    for number in range(draws):
+        if number % 10 == 0:
+            setup.say(f"Simulation {number + 1} of {draws}")
+        original, neighbour, synthetic = _simulate(n, np.random.default_rng(number))
+        for key, score in scores.items():
+            moved[key].append(n * abs(score(original, synthetic) - score(neighbour, synthetic)))
+    published: list[Cell] = [*PUBLISHED.values(), None]
+    yield Table(
+        title="One replaced row: simulations in which the pMSE moves by more than a bound (%)",
+        notes=(
+            f"{draws} simulations, n = {n}: X1 ~ N(2, 10), X2 ~ N(-2.5 + 0.5 X1, 3); N(0, 25) added to one row; "
+            "synthetic rows from the same model with parameters from N(0, 10).",
+            "The paper's figures are of 1,000,000 simulations and the bound 1/n. The best tree never exceeds 1/(2n).",
+        ),
+        columns=("tree", "cp", "above 1/n (%)", "paper (%)", "above 1/(2n) (%)", "largest move x n"),
+        rows=tuple(
+            (*key, _share(moves, 1.0), paper, _share(moves, 0.5), max(moves))
+            for (key, moves), paper in zip(moved.items(), published, strict=True)
+        ),
+    )
+
+
+def _depth(depth: int) -> str:
+    return "greedy, any depth" if depth == 30 else f"greedy, depth {depth}"
+
+
+def _greedy(depth: int, cp: float) -> Callable[[FloatArray, FloatArray], float]:
+    def score(original: FloatArray, synthetic: FloatArray) -> float:
+        return cart_pmse(original, synthetic, cp=cp, maxdepth=depth)
+
+    return score
+
+
+def _share(moves: list[float], bound: float) -> Estimate:
+    return Estimate.of([100.0 * (move > bound) for move in moves])
+
+
+def _simulate(n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Section 5: X, X' with one row moved, and a synthetic table from random parameters."""
+    x1 = rng.normal(2.0, 10.0, n)
+    original = np.column_stack([x1, rng.normal(-2.5 + 0.5 * x1, 3.0)])
+    neighbour = original.copy()
+    neighbour[rng.integers(n)] += rng.normal(0.0, 25.0, 2)
+    theta = rng.normal(0.0, 10.0, 5)
+    s1 = rng.normal(theta[0], abs(theta[1]), n)
+    return original, neighbour, np.column_stack([s1, rng.normal(theta[2] + theta[3] * s1, abs(theta[4]))])

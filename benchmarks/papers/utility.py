@@ -1,0 +1,107 @@
+"""What every mechanism keeps of two real tables, over epsilon (not in the papers)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from time import perf_counter
+from typing import NamedTuple
+
+import pandas as pd
+
+from benchmarks.papers.base import Cell, Estimate, Setup, Table
+from benchmarks.papers.nist import BINS, nist_table
+from dpsynth_core.diagnostics import Comparison
+from dpsynth_core.diagnostics.features import features, frequent_labels
+from dpsynth_core.diagnostics.pairs import mean_pair_variation
+from dpsynth_core.diagnostics.pmse.logistic import logistic_pmse
+from dpsynth_core.errors import DPSynthError
+from dpsynth_core.mechanisms import MECHANISMS, Mechanism
+from dpsynth_core.runs.synthesize import synthesize
+from dpsynth_core.table.examples import EXAMPLES
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
+
+EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
+DELTA = Fraction(1, 10**6)
+"""For mechanisms that can use one, in a row of their own."""
+LABELS = 20
+"""Labels of a column that get a coefficient in the regression that tells the tables apart."""
+
+
+class Score(NamedTuple):
+    """What one release is worth, and how long it took."""
+
+    two_way: float
+    ratio: float
+    seconds: float
+
+
+MEASURES = {
+    "two_way": "mean total variation of all pairs of columns",
+    "ratio": "pMSE ratio by regression on main effects",
+    "seconds": "seconds for a release",
+}
+
+
+def utility(setup: Setup) -> Iterator[Table]:
+    """Two-way error and pMSE ratio of every mechanism on two real tables, over epsilon."""
+    example = EXAMPLES["breast_cancer"]
+    yield from _on_table("Breast cancer", example.load(), example.schema, setup)
+    folder = setup.data / "nist_acs"
+    if folder.exists():
+        yield from _on_table("American Community Survey (NIST)", *nist_table(folder), setup)
+
+
+def _on_table(title: str, frame: pd.DataFrame, schema: Schema, setup: Setup) -> Iterator[Table]:
+    original = PrivateTable(frame.iloc[: setup.rows(len(frame))], schema)
+    samples = [original.rows().sample(original.n, replace=True, random_state=seed) for seed in range(setup.reps)]
+    lines = {"a bootstrap of the original": [[_score(original, sample, 0.0) for sample in samples]]}
+    refused = []
+    for name, kind, delta in _methods():
+        setup.say(f"{title}: {name}")
+        try:
+            lines[name] = [
+                [_released(original, kind, epsilon, delta, seed) for seed in setup.seeds]
+                for epsilon in (EPSILONS[:1] if kind.status == "none" else EPSILONS)
+            ]
+        except DPSynthError as error:
+            refused.append(f"{name} does not run here: {error}")
+    sizes = f"n = {original.n:,}, {len(schema.columns)} columns, {setup.reps} repetition(s), parameters as suggested."
+    for field, measure in MEASURES.items():
+        yield Table(
+            title=f"{title}: {measure}", notes=(sizes, *refused),
+            columns=("method", *(f"eps {epsilon:g}" for epsilon in EPSILONS)),
+            rows=tuple(_row(name, scores, field) for name, scores in lines.items()),
+        )  # fmt: skip
+
+
+def _row(name: str, scores: list[list[Score]], field: str) -> tuple[Cell, ...]:
+    cells: list[Cell] = [Estimate.of([getattr(score, field) for score in repeated]) for repeated in scores]
+    return (name, *cells, *[None] * (len(EPSILONS) - len(cells)))
+
+
+def _methods() -> Iterator[tuple[str, type[Mechanism], Fraction]]:
+    for key, kind in MECHANISMS.items():
+        if not kind.needs_delta:
+            yield key, kind, Fraction(0)
+        if kind.takes_delta or kind.needs_delta:
+            yield f"{key}, delta {float(DELTA):g}", kind, DELTA
+
+
+def _released(
+    original: PrivateTable, kind: type[Mechanism], epsilon: float, delta: Fraction, seed: int | None
+) -> Score:
+    start = perf_counter()
+    mechanism = kind.suggest(original.schema, original.n, epsilon)
+    table = synthesize(original, mechanism, epsilon=epsilon, delta=delta, seed=seed).sample()
+    return _score(original, table, perf_counter() - start)
+
+
+def _score(original: PrivateTable, table: pd.DataFrame, seconds: float) -> Score:
+    pair = Comparison.of(original, table)
+    kept = frequent_labels(original, LABELS)
+    found = logistic_pmse(features(pair.original, kept), features(pair.synthetic, kept), 1)
+    ratio = math.nan if found is None else found.ratio
+    return Score(two_way=mean_pair_variation(pair, BINS), ratio=ratio, seconds=seconds)

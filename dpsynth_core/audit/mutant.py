@@ -1,0 +1,37 @@
+"""A mechanism, sampler or release that is broken on purpose: the audit must catch it.
+
+The broken ones themselves live with the tests, so that nothing in the package is less private than it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from dpsynth_core.audit.checks import Check, Layer, Size
+
+Asked: TypeAlias = dict[Layer, Callable[[Size, int], Iterator[Check]]]
+"""How each layer asks about it, cheapest first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutant:
+    """Something broken, and the layers that may catch it."""
+
+    name: str
+    """Of what is broken."""
+    mistake: str
+    """What is wrong with it, in a sentence."""
+    layers: Asked
+    """Those of the unbroken original."""
+
+    def caught_by(self, size: Size, root: int, *, every: bool = False) -> tuple[Layer, ...]:
+        """The layers that catch it; only the first one unless ``every`` is asked. None: it survives."""
+        caught: list[Layer] = []
+        for layer, ask in self.layers.items():
+            if any(check.verdict == "failed" for check in ask(size, root)):
+                caught.append(layer)
+                if not every:
+                    break
+        return tuple(caught)

@@ -1,0 +1,52 @@
+"""The command line: the same work as in the app, the same errors, for scripts.
+
+    python -m dpsynth_core synthesize data.csv --schema schema.json --mechanism kd_tree --epsilon 1 --out bundle.zip
+    python -m dpsynth_core evaluate data.csv synthetic.csv --schema schema.json --out report.html
+
+Results go to standard output; progress and errors to the error stream. Exit codes: 0 done, 2 something has to be
+corrected (the text says what), 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from dpsynth_core.cli import evaluate, synthesize
+from dpsynth_core.cli.terminal import printable
+from dpsynth_core.errors import DPSynthError
+
+DONE, USER_ERROR, INTERRUPTED = 0, 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the arguments say and return the exit code."""
+    chosen = _parser().parse_args(arguments)
+    try:
+        chosen.run(chosen)
+    except DPSynthError as error:
+        print(f"Error: {printable(error)}", file=sys.stderr)
+        for note in getattr(error, "__notes__", ()):
+            print(printable(note), file=sys.stderr)
+        return USER_ERROR
+    except KeyboardInterrupt as stop:
+        print(f"\nStopped. {printable(' '.join(getattr(stop, '__notes__', ())))}".rstrip(), file=sys.stderr)
+        return INTERRUPTED
+    return DONE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m dpsynth_core", description="Differentially private synthetic tables.", allow_abbrev=False
+    )
+    commands = parser.add_subparsers(required=True, metavar="command")
+    for name, module in (("synthesize", synthesize), ("evaluate", evaluate)):
+        about = (module.__doc__ or "").splitlines()[0]
+        command = commands.add_parser(name, help=about, description=about, allow_abbrev=False)
+        command.add_argument("data", type=Path, help="the original table: CSV, Excel or Parquet")
+        command.add_argument("--schema", type=Path, required=True, help="the public facts, as JSON")
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
+    return parser

@@ -1,0 +1,138 @@
+"""Running diagnostics, and the verdict over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from dpsynth_core.diagnostics import DIAGNOSTICS, Comparison, Diagnostic, Result, Verdict
+from dpsynth_core.diagnostics.base import VERDICTS, worst
+from dpsynth_core.errors import DPSynthError, ParameterError
+from dpsynth_core.progress import Point, Progress, no_progress
+from dpsynth_core.runs.jobs import Channel, reporter
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
+
+SUMMARIES: dict[Verdict, str] = {
+    "excellent": "As far as these checks can see, the synthetic table is as close as a fresh sample of the original.",
+    "good": "The synthetic table is close to the original, though not as close as a fresh sample would be.",
+    "fair": "The synthetic table keeps the main features; differences are visible, so check what you need.",
+    "unknown": "Something could not be checked, so no verdict can be given on the whole.",
+    "poor": "The synthetic table differs strongly from the original in at least one respect.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation(Mapping[str, Result]):
+    """Every diagnostic's result, by its name in the registry. Private: for internal review."""
+
+    results: tuple[Result, ...]
+    """In the order asked for."""
+    releasable: Literal[False] = field(default=False, init=False)
+    """Never: it was computed from private rows."""
+
+    def __getitem__(self, key: str) -> Result:
+        for result in self.results:
+            if result.key == key:
+                return result
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return (result.key for result in self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of the diagnostics': good columns do not make up for a bad pair."""
+        return worst(result.verdict for result in self.results)
+
+    @property
+    def summary(self) -> str:
+        """The verdict in a sentence."""
+        return SUMMARIES[self.verdict]
+
+    @property
+    def culprits(self) -> tuple[Result, ...]:
+        """The results behind the verdict, worst first."""
+        return tuple(sorted(self.results, key=lambda result: -VERDICTS.index(result.verdict)))
+
+
+def evaluate(
+    private: PrivateTable,
+    synthetic: pd.DataFrame,
+    diagnostics: Sequence[str | Diagnostic] | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    seed: int = 0,
+    progress: Progress = no_progress,
+) -> Evaluation:
+    """Compare a synthetic table with its original.
+
+    Args:
+        private: The original.
+        synthetic: Rows with the schema's columns.
+        diagnostics: Names in ``DIAGNOSTICS``, or diagnostics with parameters of their own; None: all of them.
+        columns: The columns to look at; None: all.
+        seed: Of bootstraps and permutations; the same seed gives the same numbers.
+        progress: Told about stages; raises to cancel.
+
+    Example:
+        >>> evaluate(private, release.sample(), ["marginals", "pmse"]).verdict  # doctest: +SKIP
+        'good'
+    """
+    chosen = [_configured(item) for item in (DIAGNOSTICS if diagnostics is None else diagnostics)]
+    if not chosen:
+        raise ParameterError("diagnostics", [], allowed=f"one or more of {', '.join(DIAGNOSTICS)}")
+    pair = Comparison.of(private, synthetic, columns)
+    results = []
+    for place, diagnostic in enumerate(chosen):
+
+        def share(stage: str, done: float, /, *points: Point, place: int = place) -> None:
+            progress(stage, (place + done) / len(chosen), *points)
+
+        results.append(_examined(diagnostic, pair, np.random.default_rng(seed), share))
+    return Evaluation(results=tuple(results))
+
+
+def _configured(item: str | Diagnostic) -> Diagnostic:
+    if isinstance(item, Diagnostic):
+        return item
+    if item not in DIAGNOSTICS:
+        raise ParameterError("diagnostics", item, allowed=", ".join(DIAGNOSTICS))
+    return DIAGNOSTICS[item]()
+
+
+def _examined(diagnostic: Diagnostic, pair: Comparison, rng: np.random.Generator, progress: Progress) -> Result:
+    """One diagnostic; where it refuses, its reason is the result, so that the others are still shown."""
+    try:
+        return diagnostic.examine(pair, rng, progress)
+    except DPSynthError as error:
+        return diagnostic.unable(str(error))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examination:
+    """What to examine, as plain values that can be sent to a worker."""
+
+    synthetic: pd.DataFrame
+    """The synthetic table."""
+    diagnostics: tuple[str | Diagnostic, ...] | None = None
+    """Which diagnostics; None: all."""
+    columns: tuple[str, ...] | None = None
+    """Which columns; None: all."""
+
+
+def run_examination(
+    table: pd.DataFrame, schema: Schema, examination: Examination, job_id: str, channel: Channel
+) -> Evaluation:
+    """The task for a worker: reports its stages, returns the evaluation."""
+    return evaluate(
+        PrivateTable(table, schema), examination.synthetic, examination.diagnostics, columns=examination.columns,
+        progress=reporter(job_id, channel),
+    )  # fmt: skip

@@ -1,0 +1,217 @@
+"""The whole table at once: how far apart are the two clouds of rows?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from dpsynth_core.arrays import FloatArray
+from dpsynth_core.diagnostics.base import (
+    NORMAL_QUANTILE,
+    Comparison,
+    Diagnostic,
+    Measure,
+    Result,
+    Scale,
+    Verdict,
+)
+from dpsynth_core.diagnostics.features import features, frequent_labels
+from dpsynth_core.diagnostics.mmd.distance import kernel_density, mmd, sup_density_distance
+from dpsynth_core.diagnostics.mmd.random_features import FREQUENCIES, random_feature_mmd
+from dpsynth_core.errors import check_whole
+from dpsynth_core.inference.proportions import CONFIDENCE
+from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.table.encoding import codec_for
+from dpsynth_core.table.private_table import PrivateTable
+
+GAMMA_ROWS = 1_000
+"""Rows behind the median distance."""
+QUERIES = 1_000
+"""Points at which the two kernel densities are compared."""
+HALVES = 5
+"""Times that the original is cut in two."""
+CLOSE, VISIBLE = 0.1, 0.3
+"""Shares of the distance of pure noise up to which tables are called close, and beyond which far apart."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelDistance(Diagnostic):
+    """Maximum mean discrepancy with a Gaussian kernel."""
+
+    key: ClassVar[str] = "mmd"
+    title: ClassVar[str] = "Distance of the whole table (MMD)"
+    question: ClassVar[str] = "Taken as a whole, how far apart are the two tables?"
+    method: ClassVar[str] = (
+        "Every row becomes a point: numbers scaled to [0, 1] by their declared bounds, labels as indicators. MMD is "
+        "the largest difference of averages that any smooth function of a row can show (Gaussian kernel; its width is"
+        " the median distance between rows of the original, so it is the same for every release of this table). Exact"
+        " for smaller tables, by random features with a stated error for larger ones. The reference is the distance "
+        "between two halves of the original, scaled to these sizes; the p-value comes from permuting rows between the"
+        " tables; for the other end of the scale, the distance of rows drawn uniformly from the declared domain is "
+        "given."
+    )
+    scale: ClassVar[Scale] = Scale(
+        name="MMD",
+        low=0.0,
+        high=math.sqrt(2),
+        better="lower",
+        good="about the distance between two halves of the original",
+    )
+
+    exact_rows: int = 12_000
+    """Rows of the larger table up to which every pair of rows is visited; beyond, random features."""
+    frequencies: int = FREQUENCIES
+    """Random features; the error falls with their square root."""
+    permutations: int = 499
+    """Rearrangements behind the p-value."""
+    permuted_rows: int = 1_500
+    """Most rows of either table that take part in the rearrangements."""
+
+    def __post_init__(self) -> None:
+        check_whole("exact_rows", self.exact_rows, 0, 10**6)
+        check_whole("frequencies", self.frequencies, 16, 10**5)
+        check_whole("permutations", self.permutations, 19, 10**5)
+        check_whole("permuted_rows", self.permuted_rows, 10, 10_000)
+
+    def examine(self, pair: Comparison, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
+        """The distance, its yardsticks, and what chance alone would give."""
+        if min(pair.original.n, pair.synthetic.n) < 2:
+            return self.unable("A table has fewer than two rows, so distances between rows do not exist.")
+        kept = frequent_labels(pair.original)
+        x, y = features(pair.original, kept).values, features(pair.synthetic, kept).values
+        gamma = median_gamma(x, rng)
+        progress("Measuring the distance", 0.05)
+        value, error, notes = self._distance(x, y, gamma, rng)
+        progress("Rearranging rows between the tables", 0.5)
+        p_value, null = permutation_test(x, y, gamma, rng, permutations=self.permutations, most=self.permuted_rows)
+        progress("Cutting the original in two", 0.75)
+        yardstick = halves_distance(x, len(y), gamma, rng)
+        progress("Comparing with pure noise", 0.85)
+        noise = self._noise_distance(pair.original, x, gamma, kept, rng)
+        at = np.concatenate([_some(x, QUERIES, rng), _some(y, QUERIES, rng)])
+        largest = sup_density_distance(_some(x, 20_000, rng), _some(y, 20_000, rng), gamma, at)
+        chance = float(np.quantile(null, (1 + CONFIDENCE) / 2))
+        verdict = _verdict(value, max(chance, yardstick), noise)
+        headline = Measure(
+            name=self.title, value=value, low=max(0.0, value - NORMAL_QUANTILE * error),
+            high=value + NORMAL_QUANTILE * error, reference=yardstick, reference_high=max(chance, yardstick),
+            verdict=verdict, reading=_reading(value, yardstick, noise, verdict),
+        )  # fmt: skip
+        scores = pd.DataFrame(
+            {
+                "score": ["MMD", "two halves of the original", "pure noise", "p-value", "largest density difference"],
+                "value": [value, yardstick, noise, p_value, largest],
+            }
+        )
+        return Result(
+            key=self.key, title=self.title, scale=self.scale, headline=headline, notes=tuple(notes),
+            tables={"scores": scores, "chance": pd.DataFrame({"MMD by chance": null})},
+        )  # fmt: skip
+
+    def _distance(
+        self, x: FloatArray, y: FloatArray, gamma: float, rng: np.random.Generator
+    ) -> tuple[float, float, list[str]]:
+        """MMD with its standard error over the rows, exactly or by random features."""
+        if max(len(x), len(y)) <= self.exact_rows:
+            value, error = mmd_with_error(x, y, gamma)
+            return value, error, []
+        found = random_feature_mmd(x, y, gamma, rng, self.frequencies)
+        note = f"By {self.frequencies:,} random features, whose own standard error is {found.error:.2g}."
+        return found.value, math.hypot(found.error, found.sampling), [note]
+
+    def _noise_distance(
+        self, table: PrivateTable, x: FloatArray, gamma: float, kept: dict[str, list[int]], rng: np.random.Generator
+    ) -> float:
+        """How far rows drawn uniformly from the declared domain are: what a table of nothing but noise would score."""
+        rows = min(table.n, 4_000)
+        drawn = pd.DataFrame(
+            {c.name: codec_for(c).decode(rng.integers(0, c.size, size=rows), rng.random) for c in table.schema}
+        )
+        y = features(PrivateTable(drawn, table.schema), kept).values
+        return random_feature_mmd(x, y, gamma, rng, self.frequencies).value
+
+
+def median_gamma(points: FloatArray, rng: np.random.Generator) -> float:
+    """The kernel's rate from the median square distance between rows: internal, because it looks at them."""
+    part = _some(points, GAMMA_ROWS, rng)
+    squares = _square_distances(part)
+    positive = squares[squares > 1e-12]  # rounding leaves a little between equal rows
+    return 1.0 / float(np.median(positive)) if len(positive) else 1.0
+
+
+def mmd_with_error(x: FloatArray, y: FloatArray, gamma: float) -> tuple[float, float]:
+    """Exact MMD and its standard error over the rows (delta method on the witness function)."""
+    at_x = kernel_density(x, gamma, x) - kernel_density(y, gamma, x)
+    at_y = kernel_density(x, gamma, y) - kernel_density(y, gamma, y)
+    value = math.sqrt(max(0.0, float(at_x.mean() - at_y.mean())))
+    # MMD^2 = E w(x) - E w(y) with the witness w = KD_P - KD_Q; moving one row moves it by 2 w / n.
+    error = math.sqrt(float(at_x.var()) / len(x) + float(at_y.var()) / len(y))
+    return value, error / value if value else 0.0
+
+
+def permutation_test(
+    x: FloatArray, y: FloatArray, gamma: float, rng: np.random.Generator, *, permutations: int = 499, most: int = 1_500
+) -> tuple[float, FloatArray]:
+    """P-value of "both tables come from one law" and the distances under it, scaled to the tables' sizes.
+
+    The kernel between all rows is computed once. A rearrangement only changes which rows count as +1/n and which as
+    -1/m, so all of them are one matrix product: MMD^2 = s' K s.
+    """
+    a, b = _some(x, most, rng), _some(y, most, rng)
+    pooled = np.concatenate([a, b])
+    kernel = np.exp(-gamma * _square_distances(pooled))
+    signs = np.concatenate([np.full(len(a), 1 / len(a)), np.full(len(b), -1 / len(b))])
+    moved = np.column_stack([signs, *(rng.permutation(signs) for _ in range(permutations))])
+    squared = np.maximum((moved * (kernel @ moved)).sum(axis=0), 0.0)
+    # Rearrangements that equal the observed distance but for rounding count as reaching it.
+    reached = int((squared[1:] >= squared[0] * (1 - 1e-9)).sum())
+    # Under one law MMD^2 is proportional to 1/n + 1/m.
+    shrink = math.sqrt((1 / len(x) + 1 / len(y)) / (1 / len(a) + 1 / len(b)))
+    return (1 + reached) / (1 + permutations), np.sqrt(squared[1:]) * shrink
+
+
+def halves_distance(x: FloatArray, m: int, gamma: float, rng: np.random.Generator) -> float:
+    """Average distance between two random halves of the original, scaled to tables of n and m rows."""
+    distances = []
+    for _ in range(HALVES):
+        part = _some(x, 4_000, rng)
+        part = part[rng.permutation(len(part))]
+        half = len(part) // 2
+        distance = mmd(part[:half], part[half:], gamma)
+        distances.append(distance * math.sqrt((1 / len(x) + 1 / m) / (1 / half + 1 / (len(part) - half))))
+    return float(np.mean(distances))
+
+
+def _square_distances(points: FloatArray) -> FloatArray:
+    centred = points - points.mean(axis=0)
+    squares = np.square(centred).sum(axis=1)
+    return np.asarray(np.maximum(squares[:, None] + squares[None, :] - 2 * centred @ centred.T, 0.0))
+
+
+def _some(points: FloatArray, most: int, rng: np.random.Generator) -> FloatArray:
+    return points if len(points) <= most else points[rng.choice(len(points), most, replace=False)]
+
+
+def _verdict(value: float, chance: float, noise: float) -> Verdict:
+    if value <= chance:
+        return "excellent"
+    share = value / noise if noise else 1.0
+    return "good" if share < CLOSE else "fair" if share < VISIBLE else "poor"
+
+
+def _reading(value: float, yardstick: float, noise: float, verdict: Verdict) -> str:
+    share = f"{value / noise:.0%}" if noise else "all"
+    times = f"{value / yardstick:.1f} times" if yardstick else "not comparable with"
+    where = f"The distance is {times} that of two halves of the original, and {share} of the way to pure noise"
+    ends: dict[Verdict, str] = {
+        "excellent": "no further than a fresh sample can be by chance.",
+        "good": "close.",
+        "fair": "the overall shape is kept, details are not.",
+        "poor": "the tables have little in common.",
+        "unknown": "",
+    }
+    return f"{where}: {ends[verdict]}"

@@ -1,0 +1,1 @@
+"""Propensity scores: can an observer tell synthetic rows from original ones?"""

@@ -1,0 +1,205 @@
+"""Can an observer tell the synthetic rows from the original ones?
+
+Snoke & Slavković (2018), section 3.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from dpsynth_core.arrays import FloatArray
+from dpsynth_core.diagnostics.base import (
+    NORMAL_QUANTILE,
+    VERDICTS,
+    Comparison,
+    Diagnostic,
+    Measure,
+    Result,
+    Scale,
+    Verdict,
+    worst_first,
+)
+from dpsynth_core.diagnostics.features import features, frequent_labels
+from dpsynth_core.diagnostics.pmse.logistic import LogisticScore, affordable_order, logistic_pmse
+from dpsynth_core.errors import check_between, check_whole
+from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.trees.cart import Tree, cart_pmse, fit_tree
+
+LEVELS = 20
+"""Labels of a column that get a coefficient of their own."""
+CLOSE, VISIBLE = 0.02, 0.1
+"""Shares of the largest possible pMSE, beyond the null's, up to which tables are called close, and beyond which far."""
+NULL_SEED = 20180
+"""The null depends on the original and the sizes alone, so that releases at different epsilon share it."""
+REGRESSIONS = {1: "Regression, main effects", 2: "Regression, with pairs of columns"}
+READINGS: dict[Verdict, str] = {
+    "excellent": "An observer does no better than with a fresh sample of the original.",
+    "good": "An observer tells the tables apart slightly better than chance.",
+    "fair": "An observer tells the tables apart clearly better than chance.",
+    "poor": "An observer tells the tables apart easily.",
+    "unknown": "",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PropensityScore(Diagnostic):
+    """Propensity mean squared error by logistic regression and by a classification tree."""
+
+    key: ClassVar[str] = "pmse"
+    title: ClassVar[str] = "Telling the tables apart (pMSE)"
+    question: ClassVar[str] = "Could an observer tell a synthetic row from an original one?"
+    method: ClassVar[str] = (
+        "Both tables are stacked and a model guesses for each row the probability of being synthetic. pMSE is the"
+        " mean square of that probability less the share of synthetic rows: zero if nothing can be told. Every "
+        "number is given as a ratio to what it would be if the synthetic table came from the original's own law. "
+        "For logistic regression (main effects, and products of pairs of columns where the rows allow) that is "
+        "known in closed form. For the tree, grown as R's rpart does, one half of the original is compared with "
+        "as many synthetic rows and with its other half, several times. That null depends on the original alone: "
+        "one made by permuting rows grows as the synthetic table gets worse, so that the ratio would improve as "
+        "epsilon falls."
+    )
+    scale: ClassVar[Scale] = Scale(
+        name="pMSE ratio", low=0.0, high=math.inf, better="lower", good="about 1: nothing tells the tables apart"
+    )
+
+    order: int = 2
+    """Highest order of the products of columns in the regression."""
+    cp: float = 0.001
+    """The tree's complexity parameter, as in rpart."""
+    halvings: int = 10
+    """How often the original is cut in two at random, for the tree's null."""
+    tree_rows: int = 20_000
+    """Most rows of either table that the tree sees."""
+
+    def __post_init__(self) -> None:
+        check_whole("order", self.order, 1, 2)
+        check_between("cp", self.cp, -1e-12, 1)
+        check_whole("halvings", self.halvings, 3, 10_000)
+        check_whole("tree_rows", self.tree_rows, 100, 10**7)
+
+    def examine(self, pair: Comparison, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
+        """Every model, and what gives the synthetic table away."""
+        progress("Fitting regressions", 0.0)
+        kept = frequent_labels(pair.original, LEVELS)
+        original, synthetic = features(pair.original, kept), features(pair.synthetic, kept)
+        order = affordable_order(original.owner, pair.original.n + pair.synthetic.n, self.order)
+        regressions = {
+            REGRESSIONS[degree]: logistic_pmse(original, synthetic, degree) for degree in range(1, order + 1)
+        }
+        observed = self._grow_trees(pair, rng, progress)
+        items = worst_first([*(_regression(*item) for item in regressions.items()), observed.measure()])
+        few = "There are too few rows, or too many columns, for products of columns: main effects only."
+        return Result(
+            key=self.key, title=self.title, scale=self.scale, items=items,
+            headline=max(items, key=lambda item: (VERDICTS.index(item.verdict), item.value or 0.0)),
+            notes=(*((few,) if order < self.order else ()), *observed.notes),
+            tables={
+                "scores": _score_table(regressions, observed),
+                "giveaways": pd.DataFrame(observed.tree.importance.items(), columns=["column", "importance"]),
+                "splits": pd.DataFrame({"what the tree saw": observed.tree.in_words()}),
+            },
+        )  # fmt: skip
+
+    def _grow_trees(self, pair: Comparison, rng: np.random.Generator, progress: Progress) -> TreeScore:
+        """The tree on all rows, and on halves: one half of the original against synthetic rows and the other half."""
+        original, synthetic = (_some(table.rows(), self.tree_rows, rng) for table in (pair.original, pair.synthetic))
+        tree = fit_tree(original, synthetic, cp=self.cp)
+        n, m = len(original) // 2, min(len(original) - len(original) // 2, len(synthetic))
+        # Not `rng`: the halves must be the same for every release of this original.
+        fixed = np.random.default_rng(NULL_SEED)
+        null, observed = [], []
+        for i in range(self.halvings if n else 0):
+            progress("Growing trees", (i + 1) / (self.halvings + 1))
+            order = fixed.permutation(len(original))
+            half, rest = original.iloc[order[:n]], original.iloc[order[n : n + m]]
+            null.append(cart_pmse(half, rest, self.cp))
+            observed.append(cart_pmse(half, _some(synthetic, m, rng), self.cp))
+        few = n < pair.original.n // 2
+        return TreeScore(
+            tree=tree, observed=np.array(observed), null=np.array(null), rows=n + m, c=m / (n + m),
+            notes=(f"The tree saw {len(original):,} and {len(synthetic):,} rows.",) if few else (),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeScore:
+    """What the trees found."""
+
+    tree: Tree
+    """Grown on all rows of both tables."""
+    observed: FloatArray
+    """pMSE between a half of the original and as many synthetic rows, over random halvings."""
+    null: FloatArray
+    """pMSE between that half and the other one."""
+    rows: int
+    """In each of these comparisons."""
+    c: float
+    """Share of synthetic rows in them."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know."""
+
+    @property
+    def expected(self) -> float:
+        """Mean of the null; where no tree ever split, what telling a single row apart would give."""
+        return max(float(self.null.mean()), self.c * (1 - self.c) / self.rows)
+
+    @property
+    def ratio(self) -> float:
+        """Mean of the observed over that of the null."""
+        return float(self.observed.mean()) / self.expected
+
+    def measure(self) -> Measure:
+        """As a ratio to the null."""
+        if not len(self.null):
+            return Measure.failed("Tree", "The original has a single row, which cannot be cut in two.")
+        error = NORMAL_QUANTILE * float(self.observed.std(ddof=1)) / self.expected
+        usual = max(1.0, float(self.null.max()) / self.expected)
+        excess = (float(self.observed.mean()) - self.expected) / (self.c * (1 - self.c))
+        verdict = _verdict(self.ratio, usual, excess)
+        return Measure(
+            name="Tree", value=self.ratio, low=max(0.0, self.ratio - error), high=self.ratio + error, reference=1.0,
+            reference_high=usual, verdict=verdict, reading=READINGS[verdict],
+        )  # fmt: skip
+
+
+def _regression(name: str, score: LogisticScore | None) -> Measure:
+    if score is None:
+        return Measure.failed(name, "No column varies, so there is nothing to tell rows apart by.")
+    usual = 1 + NORMAL_QUANTILE * score.deviation / score.expected
+    verdict = _verdict(score.ratio, usual, (score.pmse - score.expected) / (score.c * (1 - score.c)))
+    low, high = score.interval
+    return Measure(
+        name=name, value=score.ratio, low=low, high=high, reference=1.0, reference_high=usual,
+        verdict=verdict, reading=READINGS[verdict],
+    )  # fmt: skip
+
+
+def _verdict(ratio: float, usual: float, share: float) -> Verdict:
+    if ratio <= usual:
+        return "excellent"
+    return "good" if share < CLOSE else "fair" if share < VISIBLE else "poor"
+
+
+def _score_table(regressions: Mapping[str, LogisticScore | None], observed: TreeScore) -> pd.DataFrame:
+    rows: list[tuple[object, ...]] = [
+        (name, score.pmse, score.expected, score.ratio, score.standardised, score.terms)
+        for name, score in regressions.items()
+        if score is not None
+    ]
+    if len(observed.null):
+        expected, deviation = observed.expected, float(observed.null.std(ddof=1))
+        mean = float(observed.observed.mean())
+        standardised = (mean - expected) / deviation if deviation else math.nan
+        rows.append(("Tree, half of the rows", mean, expected, observed.ratio, standardised, math.nan))
+    rows.append(("Tree, all rows", observed.tree.pmse, math.nan, math.nan, math.nan, observed.tree.leaves))
+    return pd.DataFrame(rows, columns=["model", "pMSE", "expected", "ratio", "standardised", "terms or leaves"])
+
+
+def _some(table: pd.DataFrame, most: int, rng: np.random.Generator) -> pd.DataFrame:
+    return table if len(table) <= most else table.iloc[rng.choice(len(table), most, replace=False)]

@@ -1,0 +1,1 @@
+"""Linear and logistic regression on mixed columns, ordinary and private."""

@@ -1,1 +1,0 @@
-"""Bringing a table in: reading files, example data, schema suggestions, private estimates."""

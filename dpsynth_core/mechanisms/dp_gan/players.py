@@ -1,0 +1,79 @@
+"""The generator and its critics as they stand in one training, and their moves in JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth_core.arrays import FloatArray
+from dpsynth_core.mechanisms.dp_gan import network
+from dpsynth_core.mechanisms.dp_gan.generator import Layers
+from dpsynth_core.mechanisms.dp_gan.layout import Layout
+from dpsynth_core.mechanisms.dp_gan.shape import Shape
+
+SIDE_BY_SIDE = 4
+"""Critics that are trained at once; always so many, so that one compiled function serves every schedule."""
+
+
+class Players:
+    """A generator in training. Critics have no memory: each round trains new ones."""
+
+    def __init__(self, layout: Layout, shape: Shape, *, rounds: int, blur: float, key: int) -> None:
+        self._shape, self._rounds, self._where = shape, rounds, network.coordinates(layout)
+        self._key = jax.random.key(key)
+        self._weights = network.fresh_generator(shape, jax.random.fold_in(self._key, 0))
+        self._memory = network.RULE.init(self._weights)
+        self._mean = self._weights
+        self._rate = network.learning_rate(blur)
+
+    def _keys(self, turn: int) -> tuple[jax.Array, jax.Array]:
+        critics, batch = jax.random.split(jax.random.fold_in(self._key, turn + 1))
+        return critics, batch
+
+    def compile(self) -> None:
+        """Have both moves compiled, on rows that are no one's."""
+        nobody = np.zeros((1, self._shape.width), dtype=np.float32)
+        self.gradients(0, [nobody])
+        step = jnp.zeros((self._shape.batch, self._shape.width))
+        network.improved(
+            self._weights, self._memory, step, self._keys(0)[1], self._rate, shape=self._shape, where=self._where
+        )
+
+    def gradients(self, turn: int, parts: Sequence[NDArray[np.float32]]) -> tuple[NDArray[Any], float]:
+        """Each new critic's gradients at the round's generated rows, and the mean gap that the critics see: private."""
+        critics, batch = self._keys(turn)
+        found, gaps = [], []
+        for start in range(0, len(parts), SIDE_BY_SIDE):
+            some = parts[start : start + SIDE_BY_SIDE]
+            rows = np.zeros((SIDE_BY_SIDE, self._shape.part, self._shape.width), dtype=np.float32)
+            sizes = np.ones(SIDE_BY_SIDE, dtype=np.int32)
+            for place, part in enumerate(some):
+                rows[place, : len(part)], sizes[place] = part, len(part)
+            slopes, gap = network.gradients(
+                self._weights, rows, sizes, critics, batch, shape=self._shape, where=self._where
+            )
+            found.append(np.asarray(slopes)[: len(some)])
+            gaps.append(np.asarray(gap)[: len(some)])
+        return np.concatenate(found), float(np.concatenate(gaps).mean())
+
+    def learn(self, turn: int, gradient: FloatArray) -> float:
+        """One step of the generator along a sanitised gradient; how far its weights moved."""
+        wide = np.zeros((self._shape.batch, self._shape.width), dtype=np.float32)
+        wide[:, : gradient.shape[1]] = gradient
+        # Steps shrink to a tenth over the rounds, and the weights of the last half are averaged: both calm the noise.
+        rate = self._rate * (1 - 0.9 * turn / self._rounds)
+        self._weights, self._memory, moved = network.improved(
+            self._weights, self._memory, wide, self._keys(turn)[1], rate, shape=self._shape, where=self._where
+        )
+        since = turn - self._rounds // 2
+        self._mean = network.averaged(self._mean, self._weights, 1 / max(1, since + 1))
+        return float(moved)
+
+    def layers(self) -> Layers:
+        """The averaged weights, as they are released."""
+        return tuple((np.asarray(matrix), np.asarray(bias)) for matrix, bias in self._mean)

@@ -1,0 +1,61 @@
+"""How many critics there are, how many of them each round hears, and with how much noise: from public facts only."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpsynth_core.errors import ParameterError
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.gaussian import gaussian_mu
+from dpsynth_core.privacy.subsampling import least_multiplier
+
+MOST_CHOSEN = 16
+"""Critics of a round, which are trained side by side."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """What the rounds do to the rows."""
+
+    parts: int
+    """Disjoint parts of the rows, each with a critic of its own."""
+    chosen: int
+    """Parts that each round looks at, drawn afresh."""
+    rounds: int
+    """Steps of the generator."""
+    multiplier: float
+    """Noise over the most that one row can move, about; exactly so only after ``calibrated``."""
+
+    @classmethod
+    def of(cls, n: int, budget: Budget, *, rows_per_critic: int, rounds: int, multiplier: float) -> Schedule:
+        """As few critics a round as need the given noise multiplier; if even all of them need less, less noise.
+
+        With few critics a round and little noise, one more would be nearly free; beyond a multiplier of about one,
+        hearing twice as many needs twice the noise.
+        """
+        if budget.delta <= 0:
+            raise ParameterError(
+                "delta", 0, allowed="greater than 0 for Gaussian noise", remedy="Take for instance 1e-6."
+            )
+        parts = max(1, n // rows_per_critic)
+        chosen, most = 1, min(parts, MOST_CHOSEN)
+        while chosen < most and expected_multiplier(chosen / parts, rounds, budget) < multiplier:
+            chosen = min(2 * chosen, most)
+        expected = expected_multiplier(chosen / parts, rounds, budget)
+        return cls(parts=parts, chosen=chosen, rounds=rounds, multiplier=expected)
+
+    def calibrated(self, budget: Budget) -> float:
+        """The multiplier that spends the budget at the last round, and not before: by the accountant."""
+        return least_multiplier(self.chosen / self.parts, self.rounds, budget.epsilon, budget.delta)
+
+    @property
+    def blur(self) -> float:
+        """Standard deviation of the noise on a coordinate of a round's mean gradient, whose norm is at most one."""
+        return 2 * self.multiplier / self.chosen
+
+
+def expected_multiplier(rate: float, rounds: int, budget: Budget) -> float:
+    """In closed form, a little too small: the central limit of sampled draws (Bu, Dong, Long & Su 2020)."""
+    mu = gaussian_mu(float(budget.epsilon), float(budget.delta))
+    return 1 / math.sqrt(math.log1p((mu / rate) ** 2 / rounds))

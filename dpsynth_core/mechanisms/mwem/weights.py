@@ -1,0 +1,116 @@
+"""Multiplicative weights with the exponential mechanism (Hardt, Ligett & McSherry 2012), stage by stage."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from dpsynth_core.arrays import FloatArray, IntArray
+from dpsynth_core.mechanisms.mwem.workload import Workload
+from dpsynth_core.privacy.noise import Noise
+
+GRID = 2.0**16
+"""Weights enter scores as multiples of 1/GRID: sums of them are exact, so that scores have exactly the sensitivity that
+is claimed and no rounding error comes on top."""
+
+
+Step: TypeAlias = Literal["relative", "paper"]
+SETTLED = 1e-5
+"""Updates that change no weight by more than this share are not repeated."""
+
+
+TINY = 1e-300
+"""Keeps a relative step defined where both counts are zero; smaller weights do not exist."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A query and its noisy answer."""
+
+    query: int
+    """Its place in the workload."""
+    values: FloatArray
+    """Noisy counts, brought back between 0 and the number of rows."""
+
+
+def select_query(
+    workload: Workload,
+    histogram: IntArray,
+    weights: FloatArray,
+    noise: Noise,
+    *,
+    epsilon: Fraction,
+    measuring: Fraction,
+    taken: Collection[int],
+    label: str,
+) -> int:
+    """A query that the weights answer badly, by the exponential mechanism; never one that was taken before.
+
+    The score is the L1 error of the answer less the error that the noise of measuring it with ``measuring`` would
+    bring (a public number), so that a large marginal is not preferred for its size. One replaced row changes an answer
+    by at most ``workload.sensitivity`` in L1, hence also its distance to the fixed answer of the weights.
+    """
+    left = np.setdiff1d(np.arange(len(workload)), np.fromiter(taken, dtype=np.int64, count=len(taken)))
+    errors = workload.norms(histogram - np.rint(weights * GRID) / GRID)
+    price = np.rint(workload.sizes * (float(workload.sensitivity / measuring) * GRID)) / GRID
+    # Beyond every possible gain the price does not matter, and scores stay where floats are exact.
+    scores = errors - np.minimum(price, 2.0 * histogram.sum())
+    chosen = noise.exponential(scores[left], sensitivity=workload.sensitivity, epsilon=epsilon, label=label)
+    return int(left[chosen])
+
+
+def measure_query(
+    workload: Workload, histogram: IntArray, noise: Noise, *, query: int, epsilon: Fraction, label: str
+) -> Measured:
+    """A query's counts plus discrete Laplace noise of scale sensitivity/epsilon."""
+    exact = workload.answer(histogram, query)
+    noisy = noise.laplace(exact, sensitivity=workload.sensitivity, epsilon=epsilon, label=label)
+    # n is public, so that what the noise carried out of range can be brought back.
+    return Measured(query=query, values=np.clip(noisy, 0, histogram.sum()).astype(np.float64))
+
+
+def reweigh(
+    workload: Workload, weights: FloatArray, measured: Sequence[Measured], *, rows: int, passes: int, step: Step
+) -> FloatArray:
+    """The newest measurement once, then all of them in turn: w(x) <- w(x) exp(q(x) (m - q(w)) / 2n), sum n.
+
+    Repeating them costs nothing, because they are already paid for (Hardt et al., section 3.3). With a relative step
+    the error is divided by the larger of m and q(w) instead of n: the same fixed point, sooner.
+    """
+    fitted = weights.copy()
+    _correct(workload, fitted, measured[-1], rows, step)
+    for _ in range(passes):
+        if max(_correct(workload, fitted, each, rows, step) for each in measured) < SETTLED:
+            break
+    fitted *= rows / fitted.sum()
+    return fitted
+
+
+def _correct(workload: Workload, weights: FloatArray, measured: Measured, rows: int, step: Step) -> float:
+    """One multiplicative update in place; returns the largest change of a logarithm."""
+    before = workload.answer(weights, measured.query)
+    whole = rows if step == "paper" else np.maximum(np.maximum(measured.values, before), TINY)
+    change = (measured.values - before) / (2 * whole)
+    factors = np.exp(change)
+    workload.scale(weights, measured.query, factors)
+    # By their sum, not by how the update should have changed it: rounding errors of such a rule grow with every pass.
+    weights *= rows / weights.sum()
+    return float(np.abs(change).max())
+
+
+def suggested_rounds(rows: int, epsilon: float, cells: int, queries: int) -> int:
+    """Rounds that balance the two terms of Hardt et al.'s Theorem 2.2, 2n sqrt(ln|X| / T) + 10 T ln|Q| / epsilon.
+
+    Setting the derivative to zero gives T^(3/2) = n epsilon sqrt(ln|X|) / (10 ln|Q|).
+    """
+    balance: float = rows * epsilon * math.sqrt(math.log(max(cells, 2))) / (10 * math.log(max(queries, 2)))
+    return max(1, min(queries, MOST_SUGGESTED_ROUNDS, round(math.pow(balance, 2 / 3))))
+
+
+MOST_SUGGESTED_ROUNDS = 40
+"""More rounds than this are slow and hardly ever better."""

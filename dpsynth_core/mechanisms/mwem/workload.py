@@ -1,0 +1,212 @@
+"""Workloads: families of counting queries on a full histogram, asked about one at a time.
+
+A query's answer is a vector of counts. Replacing a row changes the answer of a marginal by at most 2 in L1 (one count
+down, one up) and that of a range by at most 1 (the row is inside or it is not).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth_core.arrays import FloatArray, IntArray
+from dpsynth_core.errors import ParameterError
+from dpsynth_core.mechanisms.partition.axis import Axis
+
+MOST_QUERIES = 2_000_000
+"""Beyond this a workload is refused: every query is scored in every round."""
+
+
+class Workload(ABC):
+    """A family of queries on histograms of one shape."""
+
+    sensitivity: ClassVar[int]
+    """Most that one replaced row can change any one query's answer, in L1."""
+    shape: tuple[int, ...]
+    """Of the histograms."""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> IntArray:
+        """Counts in each query's answer."""
+
+    @abstractmethod
+    def norms(self, difference: FloatArray) -> FloatArray:
+        """For each query, the L1 norm of its answer on a difference of histograms."""
+
+    @abstractmethod
+    def answer(self, histogram: NDArray[Any], query: int) -> NDArray[Any]:
+        """One query's counts, flat."""
+
+    @abstractmethod
+    def scale(self, histogram: FloatArray, query: int, factors: FloatArray) -> None:
+        """Multiply, in place, the cells behind each of a query's counts by its factor."""
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marginals(Workload):
+    """Each query is a whole marginal: the counts over every combination of a set of columns."""
+
+    sensitivity: ClassVar[int] = 2
+
+    shape: tuple[int, ...]
+    """Of the histograms."""
+    sets: tuple[tuple[int, ...], ...]
+    """The axes of each marginal, in ascending order."""
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """Cells of each marginal."""
+        return np.array([math.prod(self.shape[axis] for axis in axes) for axes in self.sets], dtype=np.int64)
+
+    def norms(self, difference: FloatArray) -> FloatArray:
+        """Of every marginal of the difference."""
+        return np.array([np.abs(self.answer(difference, query)).sum() for query in range(len(self.sets))])
+
+    def answer(self, histogram: NDArray[Any], query: int) -> NDArray[Any]:
+        """The marginal."""
+        others = tuple(axis for axis in range(len(self.shape)) if axis not in self.sets[query])
+        return np.asarray(histogram.sum(axis=others)).ravel()
+
+    def scale(self, histogram: FloatArray, query: int, factors: FloatArray) -> None:
+        """Every cell by the factor of its combination."""
+        axes = self.sets[query]
+        histogram *= factors.reshape([size if axis in axes else 1 for axis, size in enumerate(self.shape)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranges(Workload):
+    """Each query counts one box: a range of every column of a set (halves, quarters, ..., or one label)."""
+
+    sensitivity: ClassVar[int] = 1
+
+    shape: tuple[int, ...]
+    """Of the histograms."""
+    sets: tuple[tuple[int, ...], ...]
+    """The axes of each group of boxes, in ascending order."""
+    cuts: tuple[tuple[tuple[int, int], ...], ...]
+    """The ranges [from, to) of each axis; the first is the whole axis."""
+
+    @classmethod
+    def of(cls, axes: Sequence[Axis], sets: tuple[tuple[int, ...], ...]) -> Ranges:
+        """Every box over the axes of a set."""
+        cuts = tuple(_ranges(axis) for axis in axes)
+        _check_number(sum(math.prod(len(cuts[axis]) for axis in group) - 1 for group in sets))
+        return cls(shape=tuple(axis.size for axis in axes), sets=sets, cuts=cuts)
+
+    @cached_property
+    def boxes(self) -> list[dict[int, tuple[int, int]]]:
+        """The range on each axis of every query; whole axes are left out, and so is the box that holds everything."""
+        return [
+            {axis: cut for axis, cut in zip(group, chosen, strict=True) if cut != (0, self.shape[axis])}
+            for group in self.sets
+            for chosen in list(product(*(self.cuts[axis] for axis in group)))[1:]
+        ]
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """One count each."""
+        return np.ones(len(self.boxes), dtype=np.int64)
+
+    def norms(self, difference: FloatArray) -> FloatArray:
+        """Of every box, by sums along one axis after the other."""
+        found = []
+        for group in self.sets:
+            sums = difference.sum(axis=tuple(axis for axis in range(difference.ndim) if axis not in group))
+            for place, axis in enumerate(group):
+                ends = np.insert(np.cumsum(sums, axis=place), 0, 0.0, axis=place)
+                low, high = np.array(self.cuts[axis]).T
+                sums = ends.take(high, axis=place) - ends.take(low, axis=place)
+            found.append(np.abs(sums).ravel()[1:])
+        return np.concatenate(found)
+
+    def _box(self, query: int) -> tuple[slice, ...]:
+        box = self.boxes[query]
+        return tuple(slice(*box.get(axis, (None, None))) for axis in range(len(self.shape)))
+
+    def answer(self, histogram: NDArray[Any], query: int) -> NDArray[Any]:
+        """The rows in the box."""
+        return np.atleast_1d(histogram[self._box(query)].sum())
+
+    def scale(self, histogram: FloatArray, query: int, factors: FloatArray) -> None:
+        """The cells in the box."""
+        histogram[self._box(query)] *= factors[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Intervals(Workload):
+    """Each query counts a run of consecutive cells of the histogram, laid out in one line: all of them, as in the
+    software that paper 004 ran.
+    """
+
+    sensitivity: ClassVar[int] = 1
+
+    shape: tuple[int, ...]
+    """Of the histograms."""
+
+    def __post_init__(self) -> None:
+        cells = math.prod(self.shape)
+        _check_number(cells * (cells + 1) // 2)
+
+    @cached_property
+    def ends(self) -> tuple[IntArray, IntArray]:
+        """First cell of every run and one past the last, without the run that holds everything."""
+        cells = math.prod(self.shape)
+        low, high = np.triu_indices(cells + 1, k=1)
+        kept = (high - low < cells) | (cells == 1)
+        return low[kept], high[kept]
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """One count each."""
+        return np.ones(len(self.ends[0]), dtype=np.int64)
+
+    def norms(self, difference: FloatArray) -> FloatArray:
+        """Of every run, from cumulated sums."""
+        sums = np.insert(np.cumsum(difference), 0, 0.0)
+        low, high = self.ends
+        return np.abs(sums[high] - sums[low])
+
+    def answer(self, histogram: NDArray[Any], query: int) -> NDArray[Any]:
+        """The rows in the run."""
+        low, high = self.ends
+        return np.atleast_1d(histogram.reshape(-1)[low[query] : high[query]].sum())
+
+    def scale(self, histogram: FloatArray, query: int, factors: FloatArray) -> None:
+        """The cells in the run."""
+        low, high = self.ends
+        histogram.reshape(-1)[low[query] : high[query]] *= factors[0]
+
+
+def _check_number(queries: int) -> None:
+    if queries > MOST_QUERIES:
+        raise ParameterError(
+            "workload", f"{queries:,} queries", allowed=f"at most {MOST_QUERIES:,} queries",
+            remedy="Use fewer bins, a lower order, or the workload of marginals.",
+        )  # fmt: skip
+
+
+def _ranges(axis: Axis) -> tuple[tuple[int, int], ...]:
+    """The whole axis first, then halves, quarters, ... of a numeric one and each label of another; missing alone."""
+    found: dict[tuple[int, int], None] = {(0, axis.size): None}
+    parts = 1 if axis.column.is_numeric else axis.slots
+    while parts <= axis.slots:
+        for part in range(parts):
+            found[part * axis.slots // parts, (part + 1) * axis.slots // parts] = None
+        parts *= 2
+    if axis.column.is_numeric:
+        found.update({(slot, slot + 1): None for slot in range(axis.slots)})
+    if axis.missing is not None:
+        found[axis.missing, axis.missing + 1] = None
+    return tuple(found)

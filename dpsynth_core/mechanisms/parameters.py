@@ -1,0 +1,113 @@
+"""The parameters of a mechanism as a form needs to know them, read from its dataclass."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from itertools import pairwise
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+_KINDS: dict[type, Literal["whole", "number", "switch", "text"]] = {
+    int: "whole",
+    float: "number",
+    bool: "switch",
+    str: "text",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """One parameter of a mechanism, as a form needs to know it."""
+
+    name: str
+    """The dataclass field."""
+    kind: Literal["whole", "number", "choice", "switch", "text"]
+    """What its values are."""
+    optional: bool
+    """Whether None ("choose for me") is a value."""
+    choices: tuple[str, ...]
+    """The values of a choice."""
+    default: Any
+    """The field's default."""
+    help: str
+    """The field's documentation."""
+    title: str
+    """Its name for people."""
+    advanced: bool
+    """Whether a form folds it away."""
+    labels: Mapping[str, str]
+    """What people call the values of a choice, where that differs."""
+
+    def say(self, value: object) -> str:
+        """A value in words."""
+        if value is None:
+            return "chosen for you"
+        return self.labels.get(str(value), f"{value:g}" if isinstance(value, float) else str(value))
+
+
+def setting(default: Any, *, title: str = "", advanced: bool = False, labels: Mapping[str, str] | None = None) -> Any:
+    """A dataclass field that says how a form presents it: under which name, folded away or not, in which words.
+
+    Example:
+        >>> @dataclass(frozen=True, kw_only=True)
+        ... class Coin:
+        ...     bias: float = setting(0.5, title="Chance of heads", advanced=True)
+        >>> Coin().bias
+        0.5
+    """
+    return field(default=default, metadata={"title": title, "advanced": advanced, "labels": labels or {}})
+
+
+PLACEMENTS = {"uniform": "anywhere in its cell", "centre": "in the middle of its cell"}
+
+
+def parameters(kind: type[Any]) -> tuple[Parameter, ...]:
+    """The parameters of a mechanism, read from its dataclass: types, defaults and the text under each field."""
+    hints = get_type_hints(kind)
+    documentation = {name: text for base in reversed(kind.__mro__) for name, text in _field_texts(base).items()}
+    found = []
+    for entry in fields(kind):
+        if entry.name == "reason":
+            continue
+        hint, optional = _without_none(hints[entry.name])
+        choices = tuple(map(str, get_args(hint))) if get_origin(hint) is Literal else ()
+        found.append(
+            Parameter(
+                name=entry.name,
+                kind="choice" if choices else _KINDS[hint],
+                optional=optional,
+                choices=choices,
+                default=None if entry.default is MISSING else entry.default,
+                help=documentation.get(entry.name, ""),
+                title=entry.metadata.get("title") or entry.name.replace("_", " ").capitalize(),
+                advanced=entry.metadata.get("advanced", False),
+                labels=entry.metadata.get("labels", {}),
+            )
+        )
+    return tuple(found)
+
+
+def _without_none(hint: Any) -> tuple[Any, bool]:
+    if get_origin(hint) in (Union, UnionType):
+        rest = [part for part in get_args(hint) if part is not type(None)]
+        return rest[0], len(rest) < len(get_args(hint))
+    return hint, False
+
+
+def _field_texts(kind: type[Any]) -> dict[str, str]:
+    """The string under each annotated field of a class body."""
+    if kind.__module__ == "builtins":
+        return {}
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    texts: dict[str, str] = {}
+    statements = body.body if isinstance(body, ast.ClassDef) else []
+    for statement, following in pairwise(statements):
+        if not (isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)):
+            continue
+        if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
+            texts[statement.target.id] = " ".join(str(following.value.value).split())
+    return texts

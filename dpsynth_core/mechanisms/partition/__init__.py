@@ -1,0 +1,1 @@
+"""Cutting the declared domain into cells: what the histograms, the KD grid, the KD tree and MWEM share."""

@@ -1,0 +1,131 @@
+"""Which earlier columns each column leans on, where it cannot lean on all of them: chosen privately.
+
+A column that leans on all columns before it has one parameter or more for each, and epsilon is shared by all of them.
+Where rows and epsilon are few, a few strong ties described well are worth more than all ties described badly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from dpsynth_core.arrays import IntArray
+from dpsynth_core.mechanisms.pmse.blocks import Parents, Step
+from dpsynth_core.mechanisms.pmse.parts import Part
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.noise import Noise
+from dpsynth_core.table.encoding import codec_for
+from dpsynth_core.table.private_table import PrivateTable
+
+RANGES = 8
+"""Equal ranges that a number is cut into when ties are compared."""
+CHOOSING = "which columns go together"
+CHOOSING_SHARE = Fraction(1, 10)
+"""Of epsilon, for finding what columns lean on."""
+ENOUGH_EACH = 300
+"""Rows times epsilon for each parameter, from which on columns lean on more than one other."""
+TIE_SENSITIVITY = 3
+"""Times 1/n: the most that one replaced row can change a tie (docs/proofs.md, section 14)."""
+
+
+def selections(parts: tuple[Part, ...], most: int) -> int:
+    """How many choices there are: none for a column that may lean on all that it could lean on."""
+    return sum(most for j in range(len(parts)) if len(candidates(parts, j)) > most)
+
+
+def candidates(parts: tuple[Part, ...], j: int) -> list[int]:
+    """Earlier columns that column ``j`` could lean on."""
+    return [i for i in range(j) if parts[i].features] if parts[j].leaning else []
+
+
+def most_parameters(parts: tuple[Part, ...], most: int) -> list[int]:
+    """For each column the most parameters that it can have if it leans on no more than so many others."""
+    sizes = []
+    for j, part in enumerate(parts):
+        widest = sorted((parts[i].features for i in candidates(parts, j)), reverse=True)[:most]
+        sizes.append(part.own + part.column.nullable + part.leaning * sum(widest))
+    return sizes
+
+
+def most_parents(parts: tuple[Part, ...], worth: Fraction, wanted: int | None) -> int | None:
+    """Columns that a column may lean on; None for all before it.
+
+    Args:
+        parts: Of the model.
+        worth: Rows times epsilon, which the parameters share.
+        wanted: By the user; None for as many as there is enough for.
+    """
+    widest = max(len(candidates(parts, j)) for j in range(len(parts)))
+    if wanted is None:
+        enough = (most for most in range(widest, 1, -1) if worth / sum(most_parameters(parts, most)) >= ENOUGH_EACH)
+        wanted = next(enough, 1)
+    return wanted if wanted < widest else None
+
+
+def share_out(
+    parts: tuple[Part, ...], steps: tuple[Step, ...], budget: Budget, most: int | None
+) -> tuple[Budget | None, tuple[Budget, ...]]:
+    """For finding parents, and for each step: by number of parameters, or where parents are drawn by how many there
+    can be, so that no column's share tells what it leans on."""
+    if most is None or not steps:
+        return None, budget.split(*(step.size for step in steps)) if steps else ()
+    choosing, rest = budget.split(CHOOSING_SHARE, 1 - CHOOSING_SHARE)
+    weights = most_parameters(parts, most)
+    columns = dict.fromkeys(step.last for step in steps)
+    granted = dict(zip(columns, rest.split(*(weights[j] for j in columns)), strict=True))
+    shares: list[Budget] = []
+    for j, share in granted.items():
+        shares += share.split(*(step.size for step in steps if step.last == j))
+    return choosing, tuple(shares)
+
+
+def choose_parents(
+    table: PrivateTable, parts: tuple[Part, ...], most: int, noise: Noise, epsilon: Fraction
+) -> Parents:  # fmt: skip
+    """For each column the earlier ones that it goes together with most, at most ``most`` of them.
+
+    Args:
+        table: The private rows.
+        parts: Of the model.
+        most: Columns to lean on.
+        noise: Where choices are drawn from.
+        epsilon: For all choices together.
+    """
+    codes = [_codes(table, part) for part in parts]
+    price = epsilon / max(selections(parts, most), 1)
+    chosen: list[tuple[int, ...]] = []
+    for j in range(len(parts)):
+        left = candidates(parts, j)
+        if len(left) <= most:
+            chosen.append(tuple(left))
+            continue
+        taken = []
+        for _ in range(most):
+            ties = np.array([tie(codes[i], codes[j]) for i in left])
+            best = noise.permute_and_flip(
+                ties, sensitivity=Fraction(TIE_SENSITIVITY, table.n), epsilon=price, label=CHOOSING
+            )
+            taken.append(left.pop(best))
+        chosen.append(tuple(sorted(taken)))
+    return tuple(chosen)
+
+
+def tie(first: IntArray, second: IntArray) -> float:
+    """How far two columns are from independence: total variation between their joint shares and the product's.
+
+    Example:
+        >>> float(tie(np.array([0, 0, 1, 1]), np.array([0, 0, 1, 1])))
+        0.5
+    """
+    joint = np.zeros((int(first.max()) + 1, int(second.max()) + 1))
+    np.add.at(joint, (first, second), 1 / len(first))
+    return float(np.abs(joint - np.outer(joint.sum(axis=1), joint.sum(axis=0))).sum() / 2)
+
+
+def _codes(table: PrivateTable, part: Part) -> IntArray:
+    column = part.column
+    if column.is_numeric and column.levels > RANGES:
+        column = replace(column, bins=RANGES)
+    return codec_for(column).codes(table.positions(column.name))

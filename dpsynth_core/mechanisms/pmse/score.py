@@ -1,0 +1,277 @@
+"""How well a model's sample hides among the original rows: a score of parameters with a bound on what one row does.
+
+Rows are told apart by the best tree of depth two, or by all cells of two columns at once: by the mean squared deviation
+of propensity scores from their mean (pMSE), or by the mean absolute one, which up to a factor is the total variation.
+
+The sample is g(theta; z) with z fixed before any row is seen, so the score is a fixed function of theta. Cuts of
+numbers are equally wide in units of the sample's mean and standard deviation, so that finding a cell is arithmetic;
+cuts of labels are the labels. Both depend on theta and z only, which is what bounds the score's sensitivity
+(docs/proofs.md).
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+
+from dpsynth_core.arrays import FloatArray, IntArray
+from dpsynth_core.jit import compiled
+from dpsynth_core.mechanisms.pmse.drawing import correlations, draw_column, feature_scales, features_of, natural
+from dpsynth_core.mechanisms.pmse.parts import NOMINAL, ORDERED, Part, parts_of
+from dpsynth_core.privacy.noise import Noise
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
+from dpsynth_core.trees.cuts import CellArray
+from dpsynth_core.trees.search import all_cells, best_pair, distance
+
+TREE, SQUARES, DISTANCE = 0, 1, 2
+"""Who tells the rows apart: the best tree of depth two; all cells of two columns at once, by the same pMSE; or all
+cells by the total variation between the two tables' shares."""
+CELLS = 32
+"""Of a column of numbers."""
+CELL_WIDTH = 0.2
+"""In standard deviations of the sample."""
+CELLS_TOGETHER = 2
+"""Cells of a number that are one where all cells are looked at at once: 0.4 standard deviations."""
+
+
+ROUNDING = Fraction(1, 2**40)
+"""More than two means of distances over up to a thousand pairs can be off in double precision. (The bound on a pMSE is
+never reached, which leaves room for its rounding.)"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Randomness:
+    """What a table of some rows is made from: one line for each column."""
+
+    z: FloatArray
+    """Standard normal for numbers and ordered labels, uniform for categories."""
+    gap: FloatArray
+    """Uniform: decides which values are missing."""
+
+    @classmethod
+    def draw(cls, parts: tuple[Part, ...], rows: int, noise: Noise, *, even: bool = False) -> Randomness:
+        """Independent of any private value. ``even``: spread evenly over the law of each column, in random order."""
+
+        def line() -> FloatArray:
+            if not even:
+                return noise.uniform(rows)
+            order = np.argsort(noise.uniform(rows))
+            return (order + noise.uniform(rows)) / rows
+
+        z = [line() for _ in parts]
+        normal = [
+            ndtri(np.clip(u, 1e-15, 1 - 1e-15)) if p.form != NOMINAL else u for p, u in zip(parts, z, strict=True)
+        ]
+        gap = [line() if p.column.nullable else np.ones(rows) for p in parts]
+        return cls(z=np.stack(normal), gap=np.stack(gap))
+
+
+class Score:
+    """The score of one block of columns after the other; what is settled stays.
+
+    ``judge``: all cells of two columns see more than the best tree, and they are a single partition that follows from
+    theta and z, so one row moves their pMSE as little as a tree's. The distance also tells small differences apart: a
+    square is flat near its best value, while the bound on one row, which epsilon pays for, is that of large ones.
+    """
+
+    def __init__(
+        self, table: PrivateTable, parts: tuple[Part, ...], randomness: Randomness, *, judge: int = TREE
+    ) -> None:
+        self.parts = parts
+        self._judge = judge
+        self._random = randomness
+        made = randomness.z.shape[1]
+        self._original = np.stack([part.values(table.positions(part.column.name)) for part in parts])
+        self._layout = np.array([_layout(part) for part in parts], dtype=np.int64)
+        total = parts[-1].before + parts[-1].features
+        self._features = np.zeros((max(total, 1), made))
+        self._centre, self._spread = np.zeros(max(total, 1)), np.ones(max(total, 1))
+        self._synthetic_cells = np.zeros((len(parts), made), dtype=np.int32)
+        self._original_cells = np.zeros((len(parts), table.n), dtype=np.int32)
+        self._values = np.zeros((len(parts), made))
+        self.natural: list[FloatArray] = []
+        """Settled natural parameters, column by column."""
+        self.rows = made + table.n
+        self._pool = ThreadPoolExecutor(os.cpu_count() or 1)
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """The most that one replaced row can change a score."""
+        given = self._original.shape[1]
+        return sensitivity_of(self._judge, given, self.rows - given)
+
+    @property
+    def first(self) -> int:
+        """The first column that is not settled."""
+        return len(self.natural)
+
+    @property
+    def scales(self) -> tuple[FloatArray, FloatArray]:
+        """Centre and spread of every settled feature."""
+        return self._centre, self._spread
+
+    def __call__(self, thetas: FloatArray, last: int, pairs: IntArray, *, worst: bool = False) -> FloatArray:
+        """The score of each line of parameters for the columns from ``first`` to ``last``.
+
+        Args:
+            thetas: One line for each candidate.
+            last: The last column of the block.
+            pairs: Pairs of columns whose scores are averaged; twice the same for a column by itself.
+            worst: Take the largest over the pairs instead of the mean.
+        """
+        correlation = correlations(self._features, self.parts[self.first].before)
+
+        def some(lines: FloatArray) -> FloatArray:
+            return _scores(
+                lines, self.first, last, pairs, worst, self._judge, self._layout, self._original, self._random.z,
+                self._random.gap, self._features, correlation, self._synthetic_cells, self._original_cells,
+            )  # fmt: skip
+
+        # Scores are computed outside the interpreter's lock.
+        cores = min(os.cpu_count() or 1, len(thetas))
+        return np.concatenate(list(self._pool.map(some, np.array_split(thetas, cores))))
+
+    def settle_empty(self, until: int) -> None:
+        """Fix the columns before ``until``, which have no parameters."""
+        while self.first < until:
+            self.settle(np.zeros(0), self.first)
+
+    def settle(self, theta: FloatArray, last: int) -> None:
+        """Fix the block's columns at these parameters."""
+        for j in range(self.first, last + 1):
+            form, levels, steps, nullable, before, size, features = self._layout[j, :7]
+            correlation = correlations(self._features, before)
+            given = natural(form, levels, nullable, before, theta[:size], correlation)
+            theta = theta[size:]
+            values, latent = self._values[j], np.empty(self._features.shape[1])
+            draw_column(
+                form, levels, steps, nullable, before, given, self._features, self._random.z[j], self._random.gap[j],
+                values, latent,
+            )  # fmt: skip
+            own = slice(before, before + features)
+            feature_scales(form, levels, values, self._centre[own], self._spread[own])
+            features_of(form, levels, values, latent, self._centre[own], self._spread[own], self._features[own])
+            place(form, levels, values, self._original[j], self._synthetic_cells[j], self._original_cells[j])
+            self.natural.append(given)
+
+
+def sensitivity_of(judge: int, given: int, made: int) -> Fraction:
+    """The most that one of ``given`` original rows can change a score with ``made`` rows of the model.
+
+    docs/proofs.md, section 12. For the distance two cells' shares move by 1/n each, whatever the model's rows.
+    """
+    return Fraction(1, given) + ROUNDING if judge == DISTANCE else Fraction(1, given + made)
+
+
+def warm_up() -> None:
+    """Compile now (or load what an earlier process compiled), so that nobody waits for it later."""
+    schema = Schema.from_dict(
+        {"columns": [{"name": "x", "kind": "continuous", "lower": 0, "upper": 1, "public": True}]}
+    )
+    parts = parts_of(schema, "normal")
+    even = np.linspace(-1, 1, 4)[None]
+    score = Score(
+        PrivateTable(pd.DataFrame({"x": [0.5]}), schema), parts, Randomness(z=even, gap=np.ones_like(even))
+    )  # fmt: skip
+    score(np.zeros((1, 2)), 0, np.array([[0, 0]]))
+    score.settle(np.zeros(2), 0)
+
+
+def _layout(part: Part) -> tuple[int, ...]:
+    """For compiled code."""
+    cells = (part.levels or CELLS) + part.column.nullable
+    return (
+        part.form, part.levels, part.steps, int(part.column.nullable), part.before, part.size, part.features, cells,
+        int(part.form == NOMINAL), 1 if part.levels else CELLS_TOGETHER,
+    )  # fmt: skip
+
+
+@compiled
+def place(form: int, levels: int, made: FloatArray, given: FloatArray, cells: CellArray, original: CellArray) -> None:  # noqa: PLR0917
+    """The cells of a column's synthetic and original values; what is missing comes last."""
+    if form >= ORDERED:
+        for row in range(len(made)):
+            cells[row] = levels if np.isnan(made[row]) else int(made[row])
+        for row in range(len(given)):
+            original[row] = levels if np.isnan(given[row]) else int(given[row])
+        return
+    count, total, squares = 0.0, 0.0, 0.0
+    for row in range(len(made)):
+        if not np.isnan(made[row]):
+            count += 1.0
+            total += made[row]
+            squares += made[row] * made[row]
+    mean = total / max(count, 1.0)
+    deviation = np.sqrt(max(squares / max(count, 1.0) - mean * mean, 1e-12))
+    _equal_cells(made, mean, 1.0 / (deviation * CELL_WIDTH), cells)
+    _equal_cells(given, mean, 1.0 / (deviation * CELL_WIDTH), original)
+
+
+@compiled
+def _equal_cells(values: FloatArray, mean: float, rate: float, cells: CellArray) -> None:
+    for row in range(len(values)):
+        if np.isnan(values[row]):
+            cells[row] = CELLS
+        else:
+            cells[row] = int(min(max((values[row] - mean) * rate + CELLS / 2, 0.0), CELLS - 1.0))
+
+
+@compiled
+def _line(block: CellArray, settled: CellArray, column: int, first: int) -> CellArray:
+    line: CellArray = block[column - first] if column >= first else settled[column]
+    return line
+
+
+@compiled
+def _scores(  # noqa: PLR0917
+    thetas: FloatArray, first: int, last: int, pairs: IntArray, worst: bool, judge: int, layout: IntArray,
+    original: FloatArray, z: FloatArray, gap: FloatArray, settled: FloatArray, correlation: FloatArray,
+    synthetic_cells: CellArray, original_cells: CellArray,
+) -> FloatArray:  # fmt: skip
+    made, given = z.shape[1], original.shape[1]
+    rows = float(made + given)
+    block = last - first + 1
+    a_cells, o_cells = np.empty((block, made), np.int32), np.empty((block, given), np.int32)
+    values, latent = np.empty(made), np.empty(made)
+    features = settled.copy() if block > 1 else settled
+    centre, spread = np.empty(len(settled)), np.empty(len(settled))
+    scores = np.zeros(len(thetas))
+    for line in range(len(thetas)):
+        start = 0
+        for j in range(first, last + 1):
+            form, levels, steps, nullable = layout[j, 0], layout[j, 1], layout[j, 2], layout[j, 3]
+            before, size, own = layout[j, 4], layout[j, 5], layout[j, 6]
+            known = correlation if j == first else correlations(features, before)
+            parameters = natural(form, levels, nullable, before, thetas[line, start : start + size], known)
+            start += size
+            draw_column(form, levels, steps, nullable, before, parameters, features, z[j], gap[j], values, latent)
+            if block > 1:
+                feature_scales(form, levels, values, centre[:own], spread[:own])
+                features_of(form, levels, values, latent, centre, spread, features[before : before + own])
+            place(form, levels, values, original[j], a_cells[j - first], o_cells[j - first])
+        total = 0.0
+        for p in range(len(pairs)):
+            i, k = pairs[p, 0], pairs[p, 1]
+            a, a_other = _line(a_cells, synthetic_cells, i, first), _line(a_cells, synthetic_cells, k, first)
+            o, o_other = _line(o_cells, original_cells, i, first), _line(o_cells, original_cells, k, first)
+            size, other = layout[i, 7], layout[k, 7]
+            if judge == DISTANCE:
+                found = distance(a, a_other, o, o_other, size, other, layout[i, 9], layout[k, 9])
+                total = max(total, found) if worst else total + found / len(pairs)
+                continue
+            if judge == SQUARES:
+                gain = all_cells(a, a_other, o, o_other, size, other, layout[i, 9], layout[k, 9])
+            else:
+                gain = best_pair(a, a_other, o, o_other, size, other, layout[i, 8], layout[k, 8])
+            # N pMSE = sum a^2 / (a + o) - m^2 / N
+            pmse = (gain - made * made / rows) / rows
+            total = max(total, pmse) if worst else total + pmse / len(pairs)
+        scores[line] = total
+    return scores

@@ -1,1 +1,0 @@
-"""Cutting the declared domain into cells: grids and trees."""

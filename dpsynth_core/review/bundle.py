@@ -1,0 +1,106 @@
+"""The release bundle: one archive with everything that may be published, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from types import MappingProxyType
+
+from dpsynth_core.review.card import data_card
+from dpsynth_core.review.croissant import croissant
+from dpsynth_core.review.export import parquet, safe_csv
+from dpsynth_core.review.gate import Admitted, admit
+from dpsynth_core.review.publication import Publication
+from dpsynth_core.runs.configuration import Outcome
+
+SUMS = "SHA256SUMS"
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""Time stamp of every member, so that the same release makes the same bytes and no clock is published."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bundle:
+    """Files that may be published together; made by :func:`release_bundle`."""
+
+    files: Mapping[str, bytes]
+    """Content by name; ``SHA256SUMS`` lists the others."""
+
+    def to_zip(self) -> bytes:
+        """The archive; equal releases make equal bytes."""
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", compression=zipfile.ZIP_DEFLATED) as archive:
+            for name, content in self.files.items():
+                member = zipfile.ZipInfo(name, date_time=_EPOCH)
+                member.compress_type, member.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+                archive.writestr(member, content)
+        return buffer.getvalue()
+
+    @cached_property
+    def archive(self) -> bytes:
+        """The same, made once."""
+        return self.to_zip()
+
+    @property
+    def sha256(self) -> str:
+        """Of the archive: what an approval is about."""
+        return hashlib.sha256(self.archive).hexdigest()
+
+    def contents(self) -> tuple[tuple[str, int, str], ...]:
+        """Name, size and SHA-256 of every file."""
+        return tuple((name, len(content), hashlib.sha256(content).hexdigest()) for name, content in self.files.items())
+
+
+def release_digest(outcome: Outcome) -> str:
+    """SHA-256 of what a run has made, whatever is said about it: rows, public facts, configuration, guarantee."""
+    digest = hashlib.sha256()
+    for part in (
+        *(safe_csv(table) for table in outcome.tables),
+        *(
+            text.encode()
+            for text in (outcome.schema.unsigned().to_json(), outcome.order.to_json(), repr(outcome.guarantee))
+        ),
+    ):
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest.hexdigest()
+
+
+def release_bundle(outcome: Outcome, publication: Publication | None = None) -> Bundle:
+    """What may be published of a run: rows, public facts, configuration, and words about them.
+
+    Only an :class:`Outcome` and a :class:`Publication` pass the gate, and of the outcome only what was paid for.
+    What diagnostics found has no way in.
+
+    Args:
+        outcome: What a run has made.
+        publication: What a person says about it.
+
+    Raises:
+        DPSynthError: The outcome is not private, or holds something that is not for release.
+    """
+    release = admit(outcome, Publication() if publication is None else publication)
+    files: dict[str, bytes] = {}
+    for name, table in zip(_names(release), release.tables, strict=True):
+        files[f"{name}.csv"] = safe_csv(table)
+        files[f"{name}.parquet"] = parquet(table)
+    files["schema.json"] = _text(release.schema.to_json())
+    files["configuration.json"] = _text(release.order.to_json())
+    files["data_card.md"] = _text(data_card(release))
+    files["reproduce.py"] = resources.files("dpsynth_core.review").joinpath("pipeline.py").read_bytes()
+    files["croissant.json"] = _text(croissant(release, files))
+    files[SUMS] = _text("\n".join(f"{hashlib.sha256(content).hexdigest()}  {name}" for name, content in files.items()))
+    return Bundle(files=MappingProxyType(files))
+
+
+def _names(release: Admitted) -> list[str]:
+    if len(release.tables) == 1:
+        return ["synthetic"]
+    return [f"synthetic_{number}" for number in range(1, len(release.tables) + 1)]
+
+
+def _text(text: str) -> bytes:
+    return (text if text.endswith("\n") else f"{text}\n").encode()

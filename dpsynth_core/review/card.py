@@ -1,0 +1,118 @@
+"""The data card: what a reader who was not there must know, in plain language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+
+from dpsynth_core.mechanisms.parameters import parameters
+from dpsynth_core.review.gate import Admitted
+from dpsynth_core.review.wording import amount, claim, literal, meaning, unit
+from dpsynth_core.table.column import Column
+
+MOST_LABELS = 12
+"""Labels named in the card; the schema has them all."""
+
+
+def data_card(release: Admitted) -> str:
+    """Markdown text; every name that came from a file is escaped."""
+    said = release.publication
+    parts = [
+        f"# {literal(said.title)}",
+        "**Synthetic data.** No row stands for a person. The rows were drawn from a noisy summary of a private table.",
+        *([literal(said.description)] if said.description.strip() else []),
+        _published(release),
+        "## What is guaranteed",
+        _guarantee(release),
+        "## What the rows are good for",
+        _use(release),
+        "## Columns",
+        _columns(release.schema.columns),
+        "## How it was made",
+        _method(release),
+        "## Files",
+        _files(),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _published(release: Admitted) -> str:
+    said = release.publication
+    facts = {
+        "Publisher": literal(said.publisher),
+        "Licence": literal(said.license),
+        "Published": said.published.isoformat() if said.published else "",
+        "Rows": ", ".join(f"{len(table):,}" for table in release.tables),
+        "Rows of the original": f"{said.original_rows:,}" if said.original_rows else "",
+    }
+    return _bullets(f"{name}: {value}" for name, value in facts.items() if value.strip())
+
+
+def _guarantee(release: Admitted) -> str:
+    guarantee, several = release.guarantee, len(release.tables)
+    each = f" They were made with epsilon {amount(release.order.each.epsilon)} each." if several > 1 else ""
+    together = f"This holds for all {several} tables together.{each}" if several > 1 else ""
+    lines = [
+        f"**{claim(guarantee)}**",
+        " ".join(part for part in (meaning(guarantee), together) if part),
+        f"The unit of protection is {unit(guarantee.rows_per_person)}. The number of rows of the original counts as "
+        "public. Anything else released from the same original adds to this loss.",
+        _bullets(literal(caveat) for caveat in guarantee.caveats),
+    ]
+    return "\n\n".join(line for line in lines if line)
+
+
+def _use(release: Admitted) -> str:
+    lines = [
+        "Good for trying out code, teaching, and a first look at the shape of single columns and the pairs that the "
+        "method keeps.",
+        "Small counts are mostly noise; a rare combination of values may be there by chance, or missing by chance.",
+        "An ordinary test or confidence interval takes the rows for a sample of people. It does not know of the added "
+        "noise and can find differences that are not there. Confirm what matters on the original.",
+    ]
+    if len(release.tables) == 1 and release.publication.original_rows is None:
+        lines.append("The number of rows here need not be that of the original.")
+    return _bullets(lines)
+
+
+def _columns(columns: Iterable[Column]) -> str:
+    rows = [
+        f"| {literal(c.name)} | {c.kind} | {_range(c)} | {'yes' if c.nullable else 'no'} | {c.origin} |"
+        for c in columns
+    ]
+    return "\n".join(
+        ["| column | kind | values | may be missing | its facts come from |", "|---|---|---|---|---|", *rows]
+    )
+
+
+def _range(column: Column) -> str:
+    if column.is_numeric:
+        return literal(f"{column.lower} to {column.upper}" + (f" {column.unit}" if column.unit else ""))
+    named = ", ".join(literal(label) for label in column.labels[:MOST_LABELS])
+    more = len(column.labels) - MOST_LABELS
+    return f"{named} and {more} more" if more > 0 else named
+
+
+def _method(release: Admitted) -> str:
+    mechanism = release.order.mechanism
+    chosen = asdict(mechanism)
+    settings = [f"{p.title}: {literal(p.say(chosen[p.name]))}" for p in parameters(type(mechanism))]
+    return "\n\n".join([f"**{mechanism.title}.** {mechanism.summary}", mechanism.paper, _bullets(settings)])
+
+
+def _files() -> str:
+    return _bullets(
+        [
+            "`synthetic*.csv`, `synthetic*.parquet`: the rows. In the CSV, texts that a spreadsheet would take for a "
+            "formula begin with an apostrophe; the Parquet file has them as they are, with types.",
+            "`schema.json`: the public facts. `configuration.json`: mechanism, parameters and budget, exactly.",
+            "`croissant.json`: the same for machines (Croissant 1.0, MLCommons).",
+            "`reproduce.py`: runs the same pipeline on another table with this schema, or on simulated rows. The noise "
+            "is fresh each time, so the rows differ.",
+            "`SHA256SUMS`: what each file must hash to; `sha256sum -c SHA256SUMS` checks.",
+        ]
+    )
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)

@@ -1,0 +1,92 @@
+"""The reviewer's checklist: what is claimed, what is asked, what was measured, and what follows.
+
+A failed claim on privacy is final: no reviewer can wave it through. A failed threshold is the reviewer's own, so it can
+be overruled with a reason that is kept. What nobody has looked at is open, and nothing open can be approved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from dpsynth_core.ledger.accounts import Account, Entry
+from dpsynth_core.review.check import STATES, Check, State
+from dpsynth_core.review.evidence import Evidence
+from dpsynth_core.review.privacy_checks import privacy_checks
+from dpsynth_core.review.quality_checks import quality_checks
+from dpsynth_core.review.thresholds import Thresholds
+from dpsynth_core.runs.configuration import Outcome
+
+__all__ = ["Check", "Checklist", "checklist"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checklist:
+    """Every check of one release, and what a reviewer may do about it."""
+
+    checks: tuple[Check, ...]
+    """In order."""
+    releasable: Literal[False] = False
+    """Never: it rests on diagnostics."""
+
+    def __getitem__(self, key: str) -> Check:
+        return next(check for check in self.checks if check.key == key)
+
+    def of(self, *states: State) -> tuple[Check, ...]:
+        """Checks in one of these states."""
+        return tuple(check for check in self.checks if check.state in states)
+
+    @property
+    def final(self) -> tuple[Check, ...]:
+        """Failures that nobody can overrule."""
+        return tuple(check for check in self.of("fail") if check.final)
+
+    @property
+    def overrulable(self) -> tuple[Check, ...]:
+        """Failures that a reviewer can overrule with a reason."""
+        return tuple(check for check in self.of("fail") if not check.final)
+
+    @property
+    def state(self) -> State:
+        """The worst."""
+        return max((check.state for check in self.checks), key=STATES.index)
+
+    @property
+    def answer(self) -> str:
+        """May this be released? In a few words."""
+        if self.final:
+            return "No. This cannot be released as private."
+        if self.of("open"):
+            return "Not yet. Evidence is missing."
+        if self.overrulable:
+            return "Not as it stands. Something misses your thresholds."
+        return "Yes, with warnings to weigh." if self.of("warn") else "Yes. Everything you asked for holds."
+
+
+def checklist(
+    outcome: Outcome,
+    n: int,
+    thresholds: Thresholds,
+    *,
+    evidence: Evidence | None = None,
+    account: Account | None = None,
+    charge: Entry | None = None,
+    public: bool = False,
+) -> Checklist:
+    """Every check of a release.
+
+    Args:
+        outcome: The release.
+        n: Rows of the original, which are public.
+        thresholds: What the reviewer asks.
+        evidence: What was found by comparing it with the original; None: nobody has looked.
+        account: The data set's account.
+        charge: The ledger's entry for this run.
+        public: Whether the data are public or simulated, so that nothing is charged (teaching).
+    """
+    return Checklist(
+        checks=(
+            *privacy_checks(outcome, n, thresholds, account, charge, public=public),
+            *quality_checks(evidence, thresholds),
+        )
+    )

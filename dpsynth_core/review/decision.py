@@ -1,0 +1,140 @@
+"""What a reviewer has decided, and on what grounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, date, datetime
+from typing import Any, Literal, TypeAlias
+
+from dpsynth_core.errors import DPSynthError, ParameterError
+from dpsynth_core.review.checklist import Checklist
+from dpsynth_core.review.publication import Publication
+from dpsynth_core.review.thresholds import Thresholds
+
+Choice: TypeAlias = Literal["approve", "hold"]
+MOST_CHARACTERS = {"reviewer": 200, "note": 10_000}
+MEANING: dict[Choice, str] = {
+    "approve": "Approved: this very bundle may leave the building. A later hold takes it back for who has not had it.",
+    "hold": "On hold: the bundle is not offered. Nothing is deleted, the budget stays spent, and a later decision can "
+    "approve it.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """Whether a release may leave the building, who says so, and why. Internal: a note may speak of what was seen."""
+
+    choice: Choice
+    """Approve, or hold."""
+    reviewer: str
+    """Who decided."""
+    note: str = ""
+    """Why, in their own words."""
+    decided: datetime
+    """When (UTC)."""
+    release: str = ""
+    """SHA-256 of the release it is about: rows, public facts, configuration."""
+    bundle: str = ""
+    """SHA-256 of the archive that was approved; empty for a hold."""
+    publication: Publication | None = None
+    """What the approved archive says about the table."""
+    thresholds: Thresholds | None = None
+    """What was asked."""
+    states: Mapping[str, str] = field(default_factory=dict)
+    """What followed: each check's state, by its name."""
+    measured: Mapping[str, str] = field(default_factory=dict)
+    """What was found, by the same names."""
+    releasable: Literal[False] = False
+    """Never: it was made by looking at diagnostics."""
+
+    def __post_init__(self) -> None:
+        if self.choice not in ("approve", "hold"):
+            raise ParameterError("choice", self.choice, allowed="approve, hold")
+        if not self.reviewer.strip():
+            raise ParameterError("reviewer", self.reviewer, allowed="a name", remedy="Say who decides.")
+        for name, most in MOST_CHARACTERS.items():
+            if len(getattr(self, name)) > most:
+                raise ParameterError(name, "too long", allowed=f"text of up to {most:,} characters")
+
+    def details(self) -> dict[str, Any]:
+        """What is kept beside choice, reviewer, note and time, as plain JSON values."""
+        said = None if self.publication is None else asdict(self.publication)
+        if said is not None and self.publication is not None and self.publication.published is not None:
+            said["published"] = self.publication.published.isoformat()
+        return {
+            "bundle": self.bundle, "publication": said, "states": dict(self.states), "measured": dict(self.measured),
+            "thresholds": None if self.thresholds is None else self.thresholds.to_dict(),
+        }  # fmt: skip
+
+    @classmethod
+    def restored(cls, facts: Mapping[str, Any], details: Mapping[str, Any]) -> Decision:
+        """A decision from what was kept."""
+        said, asked = details.get("publication"), details.get("thresholds")
+        if said is not None and said.get("published") is not None:
+            said = {**said, "published": date.fromisoformat(said["published"])}
+        return cls(
+            **facts, bundle=details.get("bundle", ""), states=details.get("states", {}),
+            measured=details.get("measured", {}), publication=None if said is None else Publication(**said),
+            thresholds=None if asked is None else Thresholds.from_dict(asked),
+        )  # fmt: skip
+
+
+def missing_for(checks: Checklist, choice: Choice | None, reviewer: str, note: str) -> list[str]:
+    """What stands in the way of a decision, one line each; empty where it can be recorded."""
+    missing = []
+    if choice is None:
+        missing.append("Choose approve or hold.")
+    if choice == "approve":
+        missing += [f"{check.title}: this cannot be overruled." for check in checks.final]
+        if not checks.final:
+            missing += [f"{check.title}: evidence is missing." for check in checks.of("open")]
+        if checks.overrulable and not note.strip():
+            failed = ", ".join(check.title.lower() for check in checks.overrulable)
+            missing.append(f"Say in the note why it may be released although a check failed: {failed}.")
+    if not reviewer.strip():
+        missing.append("Give the reviewer's name.")
+    return missing
+
+
+def decide(
+    checks: Checklist,
+    choice: Choice,
+    *,
+    reviewer: str,
+    note: str,
+    thresholds: Thresholds,
+    release: str,
+    bundle: str = "",
+    publication: Publication | None = None,
+) -> Decision:
+    """A decision now, with what it rests on. An approval that the checklist does not allow is refused.
+
+    Args:
+        checks: The checklist that the reviewer has seen.
+        choice: Approve, or hold.
+        reviewer: Who decides.
+        note: Why.
+        thresholds: What was asked.
+        release: SHA-256 of the release.
+        bundle: SHA-256 of the archive, to be approved.
+        publication: What that archive says.
+    """
+    missing = missing_for(checks, choice, reviewer, note)
+    if missing:
+        raise DPSynthError(" ".join(missing))
+    approved = choice == "approve"
+    if approved and not (bundle and publication):
+        raise DPSynthError("There is no release bundle to approve.")
+    return Decision(
+        choice=choice, reviewer=reviewer.strip(), note=note.strip(), decided=datetime.now(UTC), release=release,
+        bundle=bundle if approved else "", publication=publication if approved else None, thresholds=thresholds,
+        states={check.key: check.state for check in checks.checks},
+        measured={check.key: check.measured for check in checks.checks},
+    )  # fmt: skip
+
+
+def approval(history: tuple[Decision, ...], release: str) -> Decision | None:
+    """The approval that stands for a release: its last decision, if that is one."""
+    about = [decision for decision in history if decision.release == release]
+    return about[-1] if about and about[-1].choice == "approve" else None

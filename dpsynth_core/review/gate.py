@@ -1,0 +1,130 @@
+"""The gate before the release bundle: it admits what may be published, by type, and nothing else.
+
+It knows what to let in rather than what to keep out, so that a diagnostic written tomorrow stays outside without
+anybody having to remember it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from datetime import date
+from fractions import Fraction
+
+import pandas as pd
+
+from dpsynth_core.errors import DPSynthError
+from dpsynth_core.mechanisms import Mechanism
+from dpsynth_core.privacy.budget import Budget, Guarantee
+from dpsynth_core.review.publication import Publication
+from dpsynth_core.runs.configuration import Order, Outcome
+from dpsynth_core.table.column import Column
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
+
+_PLAIN = frozenset({str, int, float, bool, Fraction, date, type(None)})
+_RECORDS = (Order, Mechanism, Schema, Column, Guarantee, Budget, Publication)
+UNREAD = frozenset({"charges", "leaves", "seconds"})
+"""Parts of an outcome that never enter a bundle. Running time depends on the rows and nobody has paid for it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Admitted:
+    """What has passed the gate: the only thing that files of a bundle are written from."""
+
+    order: Order
+    """The exact configuration."""
+    schema: Schema
+    """Public facts, each declared public; without the name of who declared them."""
+    tables: tuple[pd.DataFrame, ...]
+    """Synthetic rows, read anew through the schema: its columns, its domain, nothing attached."""
+    guarantee: Guarantee
+    """What may be claimed for all tables together."""
+    publication: Publication
+    """What a person says about them."""
+
+
+def admit(outcome: Outcome, publication: Publication) -> Admitted:
+    """Let an outcome through if it may be published, and take nothing from it but what the bundle needs.
+
+    Raises:
+        DPSynthError: Something in it is not for release, or it is not private.
+    """
+    if type(outcome) is not Outcome or type(publication) is not Publication:
+        wrong = outcome if type(outcome) is not Outcome else publication
+        raise _refused(type(wrong).__name__)
+    for part in fields(outcome):
+        if part.name not in UNREAD | {"tables"}:
+            _check(getattr(outcome, part.name))
+    _check(publication)
+    check_claim(outcome)
+    tables = tuple(_rows(table, outcome.schema) for table in _listed(outcome.tables))
+    # Who answers for the facts is between the staff and the reviewer; names of people are not published.
+    return Admitted(
+        order=outcome.order, schema=outcome.schema.unsigned(), tables=tables, guarantee=outcome.guarantee,
+        publication=publication,
+    )  # fmt: skip
+
+
+def check_publishable(schema: Schema, guarantee: Guarantee) -> None:
+    """Refuse what is not private; to be asked before anything is spent, too."""
+    judged = schema.judge(guarantee)
+    if judged.status in ("void", "none"):
+        why = next(iter(judged.caveats), judged.meaning)
+        raise DPSynthError(
+            f"This cannot be published as private: {why} Declare in the schema what is public knowledge without the "
+            "rows, and run a private mechanism without a seed."
+        )
+
+
+def check_claim(outcome: Outcome) -> None:
+    """Refuse a run whose guarantee is void or is not that of its order; quick, because no row is read."""
+    check_publishable(outcome.schema, outcome.guarantee)
+    if outcome.order.seed is not None:
+        raise DPSynthError("A seeded run cannot be a release: anybody can repeat its noise. Run it without a seed.")
+    if outcome.guarantee.budget != outcome.order.total:
+        raise DPSynthError("The guarantee and the configuration name different budgets. Run the order again.")
+    if outcome.guarantee.rows_per_person != outcome.schema.rows_per_person:
+        raise DPSynthError("The guarantee and the schema name different units of protection. Run the order again.")
+
+
+def _check(thing: object) -> None:
+    if getattr(thing, "releasable", True) is False:
+        raise _refused(type(thing).__name__)
+    for part in _parts(thing):
+        _check(part)
+
+
+def _parts(thing: object) -> Iterator[object]:
+    if type(thing) in _PLAIN:
+        return
+    if type(thing) in (tuple, list):
+        yield from thing  # type: ignore[misc]  # checked on the line above
+    elif isinstance(thing, _RECORDS):
+        yield from (getattr(thing, part.name) for part in fields(thing))
+    else:
+        raise _refused(type(thing).__name__)
+
+
+def _listed(tables: object) -> tuple[object, ...]:
+    if type(tables) is not tuple or not tables:
+        raise _refused(type(tables).__name__)
+    return tables
+
+
+def _rows(table: object, schema: Schema) -> pd.DataFrame:
+    """The rows and nothing else: a frame can carry more (``attrs``, an index) into a file than it shows."""
+    if type(table) is not pd.DataFrame:
+        raise _refused(type(table).__name__)
+    if list(table.columns) != list(schema.names):
+        raise DPSynthError("The synthetic table does not have exactly the schema's columns. Run the order again.")
+    if any(dtype.kind == "O" and not isinstance(dtype, pd.StringDtype) for dtype in table.dtypes):
+        raise _refused("a column of arbitrary objects")
+    return PrivateTable(table, schema).rows()
+
+
+def _refused(kind: str) -> DPSynthError:
+    return DPSynthError(
+        f"A release bundle cannot hold this: {kind} is not made for publication. What was computed from the original "
+        "rows belongs in the internal review report."
+    )

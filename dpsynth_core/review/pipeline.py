@@ -1,0 +1,62 @@
+"""Run the pipeline behind this bundle again: the same schema, mechanism, parameters and budget, with fresh noise.
+
+    python reproduce.py                      on rows simulated from schema.json
+    python reproduce.py my_table.csv         on a table of yours with the same columns
+
+Needs the package dpsynth_core. The synthetic rows will differ from those in the bundle: release noise has no seed.
+This script keeps no account of what is spent; for private data use ``python -m dpsynth_core synthesize``, which does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dpsynth_core.errors import DPSynthError
+from dpsynth_core.review.export import safe_csv
+from dpsynth_core.runs.configuration import Order, run_order
+from dpsynth_core.table.readers.read import read_table
+from dpsynth_core.table.schema import Schema
+from dpsynth_core.table.simulate import simulate_table
+
+
+class Listener:
+    """Prints each stage as it begins."""
+
+    def __init__(self) -> None:
+        self.stage = ""
+
+    def put(self, message: tuple[str, str, Any]) -> None:
+        """A message from the run."""
+        _, kind, content = message
+        if kind == "stage" and content[0] != self.stage:
+            self.stage = content[0]
+            print(self.stage, file=sys.stderr)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run, and write the first synthetic table."""
+    parser = argparse.ArgumentParser(description="Run the pipeline behind this bundle again.")
+    parser.add_argument("table", nargs="?", help="a table with the schema's columns; none: simulated rows")
+    parser.add_argument("--rows", type=int, default=1_000, help="rows to simulate where no table is given")
+    parser.add_argument("--out", type=Path, default=Path("again.csv"), help="where the synthetic rows go")
+    chosen = parser.parse_args(arguments)
+    here = Path(__file__).parent
+    try:
+        schema = Schema.from_json((here / "schema.json").read_bytes())
+        order = Order.from_json((here / "configuration.json").read_bytes())
+        table = read_table(chosen.table) if chosen.table else simulate_table(schema, chosen.rows, seed=0)
+        outcome = run_order(table, schema, order, "reproduce", Listener())
+        chosen.out.write_bytes(safe_csv(outcome.tables[0]))
+    except (DPSynthError, OSError) as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 2
+    print(f"{len(outcome.tables[0]):,} synthetic rows in {chosen.out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""A guarantee in plain sentences, the same wherever it is stated."""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+
+from dpsynth_core.privacy.budget import Budget, Guarantee
+from dpsynth_core.table.schema import Schema
+
+_MARKUP = frozenset("\\`*_{}[]<>#|&~$:@")
+"""What markdown, or the HTML and formulas inside it, gives a meaning."""
+
+
+def unit(rows_per_person: int) -> str:
+    """Whom the guarantee protects.
+
+    Example:
+        >>> unit(1), unit(3)
+        ('one person, who owns one row', 'one person, who owns at most 3 rows')
+    """
+    return f"one person, who owns {'one row' if rows_per_person == 1 else f'at most {rows_per_person} rows'}"
+
+
+def amount(value: Fraction) -> str:
+    """An exact amount: a short decimal where there is one, else the fraction with its decimal, rounded up.
+
+    Example:
+        >>> amount(Fraction(1, 10)), amount(Fraction(1, 3))
+        ('0.1', '1/3 (0.3334)')
+    """
+    short = f"{float(value):.10g}"
+    if Fraction(short) == value:
+        return short
+    if value < Fraction(1, 100):
+        return f"{value.numerator}/{value.denominator} (about {float(value):.3g})"
+    return f"{value.numerator}/{value.denominator} ({math.ceil(value * 10_000) / 10_000:g})"
+
+
+def loss(budget: Budget) -> str:
+    """Epsilon, and delta where there is one."""
+    epsilon = f"epsilon {amount(budget.epsilon)}"
+    return f"{epsilon}, delta {amount(budget.delta)}" if budget.delta else f"{epsilon}, delta 0 (pure)"
+
+
+def claim(guarantee: Guarantee) -> str:
+    """The claim in a sentence, as strong as its status and no stronger."""
+    if guarantee.budget is None:
+        return guarantee.meaning
+    said = (
+        f"{loss(guarantee.budget)}; it protects {unit(guarantee.rows_per_person)}; neighbours: {guarantee.neighbours}"
+    )
+    if guarantee.status == "proven":
+        return f"Differentially private, proven for what ran: {said}."
+    return f"{guarantee.meaning} Aimed at: {said}."
+
+
+def meaning(guarantee: Guarantee) -> str:
+    """What epsilon means for somebody who tries to find a person out; only where the claim is pure and proven."""
+    if guarantee.status != "proven" or guarantee.budget is None or guarantee.budget.delta:
+        return ""
+    # Bayes: odds grow by at most exp(epsilon), so even odds become exp(e) / (1 + exp(e)); rounded up, never down.
+    most = math.ceil(1000 / (1 + math.exp(-guarantee.epsilon))) / 10
+    return (
+        "Suppose somebody knows all other people's rows and gives even odds to two guesses about the one who is left. "
+        f"After seeing everything published here, they can be at most {most:g}% sure of the right one."
+    )
+
+
+def origins(schema: Schema) -> dict[str, list[str]]:
+    """Column names by where their facts come from."""
+    found: dict[str, list[str]] = {}
+    for column in schema:
+        found.setdefault(column.origin, []).append(column.name)
+    return found
+
+
+def declarer(schema: Schema) -> str:
+    """Who has declared the facts, for reviewers; it may hold a person's name, so it is not for release.
+
+    Example:
+        >>> facts = {"columns": [{"name": "smokes", "kind": "boolean", "public": True}]}
+        >>> declarer(Schema.from_dict(facts))
+        'nobody is named as having declared them'
+        >>> declarer(Schema.from_dict({**facts, "declared_by": "Ada, data steward"}))
+        'declared by Ada, data steward'
+    """
+    said = " ".join(schema.declared_by.split())
+    return f"declared by {said}" if said else "nobody is named as having declared them"
+
+
+def literal(text: object) -> str:
+    """Text as markdown shows it literally, on one line: names in a file are not markup.
+
+    Example:
+        >>> literal("a*b|<i>")
+        'a\\\\*b\\\\|\\\\<i\\\\>'
+    """
+    one_line = " ".join(str(text).split())
+    escaped = "".join(f"\\{letter}" if letter in _MARKUP else letter for letter in one_line)
+    # What begins a list or an underlined heading, and what some readers turn into a link.
+    return re.sub(r"^(\d*)([-+=.)])|(?i:(?<=www))(\.)", r"\1\\\2\3", escaped)

@@ -1,0 +1,70 @@
+"""Independent runs side by side, with progress and an end that can be called at any time."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from multiprocessing import current_process
+from typing import TypeVar
+
+from dpsynth_core.progress import Point, Progress
+from dpsynth_core.runs.jobs import quiet_context
+
+WORTH_STARTING = 6.0
+"""Seconds of work left that make it worth starting processes, which takes a few seconds each."""
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def part_of(progress: Progress, step: int, steps: int) -> Progress:
+    """Progress of one of several equal steps, told as progress of the whole."""
+
+    def report(stage: str, done: float, /, *points: Point) -> None:
+        progress(stage, (step + done) / steps, *points)
+
+    return report
+
+
+def run_all(
+    work: Callable[[Task], Result], tasks: Sequence[Task], *, stage: str, progress: Progress, workers: int | None = None
+) -> list[Result]:
+    """``work`` on every task, in the order of the tasks, over processes where that is possible and pays.
+
+    ``progress`` is told the share that is done and may raise to cancel: nothing more is started then. With ``workers``
+    left open, the first tasks run here, until it is clear that the rest would take longer than starting processes.
+    """
+    # A worker of the job runner may not have children of its own.
+    processes = 1 if current_process().daemon else min(len(tasks), workers or os.cpu_count() or 1)
+    results: list[Result] = []
+    started = time.monotonic()
+    for done, task in enumerate(tasks):
+        if processes > 1 and (workers or (done and _left(started, done, len(tasks)) > WORTH_STARTING)):
+            return results + _over_processes(work, tasks, done, processes, stage=stage, progress=progress)
+        progress(stage, done / len(tasks))
+        results.append(work(task))
+    return results
+
+
+def _left(started: float, done: int, tasks: int) -> float:
+    """Seconds that the rest will take at the pace so far."""
+    return (time.monotonic() - started) / done * (tasks - done)
+
+
+def _over_processes(
+    work: Callable[[Task], Result], tasks: Sequence[Task], done: int, processes: int, *, stage: str, progress: Progress
+) -> list[Result]:
+    with ProcessPoolExecutor(processes, mp_context=quiet_context()) as pool:
+        futures = [pool.submit(work, task) for task in tasks[done:]]
+        waiting = set(futures)
+        try:
+            while waiting:
+                progress(stage, 1 - len(waiting) / len(tasks))
+                finished, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    future.result()  # an error ends the whole
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [future.result() for future in futures]

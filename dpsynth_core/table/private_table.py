@@ -1,0 +1,85 @@
+"""The sensitive table, behind two doors: counts over declared cells, and rows for what cannot do without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from copy import copy
+from dataclasses import replace
+
+import pandas as pd
+
+from dpsynth_core.errors import SchemaError
+from dpsynth_core.table.column import Column
+from dpsynth_core.table.counts import SparseCounts, count_cells
+from dpsynth_core.table.encoding import Positions, codec_for
+from dpsynth_core.table.schema import Schema
+
+
+class PrivateTable:
+    """A sensitive table together with the public facts declared about it.
+
+    What comes through the doors is exact and private; only a mechanism may turn it into something to show.
+    The representation shows no cell.
+
+    Example:
+        >>> schema = Schema.from_dict({"columns": [
+        ...     {"name": "sex", "kind": "categorical", "categories": ["f", "m"], "public": True}]})
+        >>> table = PrivateTable(pd.DataFrame({"sex": ["m", "f", "m"]}), schema)
+        >>> table.counts().counts.tolist()
+        [1, 2]
+    """
+
+    def __init__(self, table: pd.DataFrame, schema: Schema) -> None:
+        missing = [name for name in schema.names if name not in table.columns]
+        if missing:
+            raise SchemaError(
+                missing[0], "name", missing[0], allowed="a column of the table",
+                remedy="Remove it from the schema or correct the name.",
+            )  # fmt: skip
+        repeated = [name for name in schema.names if isinstance(table[name], pd.DataFrame)]
+        if repeated:
+            raise SchemaError(repeated[0], "name", repeated[0], allowed="a name that occurs once in the table")
+        if not len(table):
+            raise SchemaError(None, "rows", 0, allowed="at least one row", remedy="Choose a table with rows.")
+        self.schema = schema
+        self._n = len(table)
+        self._positions = {c.name: codec_for(c).positions(table[c.name]) for c in schema}
+
+    def __repr__(self) -> str:
+        return f"PrivateTable({self.n} rows, columns {', '.join(map(repr, self.schema.names))})"
+
+    @property
+    def n(self) -> int:
+        """Number of rows: public, because neighbours replace a row and never add one."""
+        return self._n
+
+    def counts(self, names: Iterable[str] | None = None, *, bins: Mapping[str, int] | None = None) -> SparseCounts:
+        """Rows by cell over any subset of columns, as declared or with another number of ``bins``."""
+        chosen = self.schema.names if names is None else tuple(names)
+        columns = [self._column(name, bins) for name in chosen]
+        if not columns:
+            raise SchemaError(None, "columns", [], allowed="one or more columns")
+        codes = [codec_for(c).codes(self._positions[c.name]) for c in columns]
+        shape = tuple(column.size for column in columns)
+        cells, counts = count_cells(codes, shape)
+        return SparseCounts(columns=chosen, shape=shape, cells=cells, counts=counts)
+
+    def _column(self, name: str, bins: Mapping[str, int] | None) -> Column:
+        column = self.schema[name]
+        return replace(column, bins=bins[name]) if bins and name in bins else column
+
+    def positions(self, name: str) -> Positions:
+        """Each row's place in a column's declared domain, at full resolution."""
+        self.schema[name]
+        return self._positions[name]
+
+    def select(self, names: Iterable[str]) -> PrivateTable:
+        """The same rows with these columns only, in the given order; nothing is read again."""
+        chosen = copy(self)
+        chosen.schema = self.schema.select(names)
+        chosen._positions = {name: self._positions[name] for name in chosen.schema.names}
+        return chosen
+
+    def rows(self) -> pd.DataFrame:
+        """The rows, fitted into the declared domain, with the schema's columns, order and types."""
+        return pd.DataFrame({c.name: codec_for(c).restore(self._positions[c.name]) for c in self.schema})

@@ -1,0 +1,1 @@
+"""Files as tables: one reader for each format, and limits that all of them keep."""

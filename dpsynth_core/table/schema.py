@@ -1,0 +1,157 @@
+"""Public facts about a table: what anybody may know before seeing a single row.
+
+A schema is *declared*, never read from the private rows. Each column records where its facts come from; a
+column whose facts were read from the data voids every guarantee made with it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dpsynth_core.errors import SchemaError
+from dpsynth_core.privacy.budget import Guarantee
+from dpsynth_core.table.column import Column, is_whole
+
+MOST_DECLARED = 500
+"""Characters that say who declared the facts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schema:
+    """The public facts about a table: its columns, in order, and the unit of protection.
+
+    Example:
+        >>> schema = Schema.from_dict({"columns": [
+        ...     {"name": "age", "kind": "integer", "lower": 0, "upper": 120, "public": True},
+        ...     {"name": "sex", "kind": "categorical", "categories": ["f", "m"], "public": True}]})
+        >>> schema.domain_size()
+        242
+        >>> schema.is_public
+        True
+    """
+
+    columns: tuple[Column, ...]
+    """In the order of the table that comes out."""
+    rows_per_person: int = 1
+    """The most rows that one person can own; the stated epsilon protects the person."""
+    declared_by: str = field(default="", compare=False)
+    """Who states that the facts are public, and on what grounds, in their own words; empty: nobody is named. For those
+    who review, never published. No fact about the table: schemas that differ in nothing else are equal."""
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise SchemaError(None, "columns", [], allowed="one or more columns", remedy="Keep a column.")
+        name, count = Counter(self.names).most_common(1)[0]
+        if count > 1:
+            raise SchemaError(name, "name", name, allowed="a name that occurs once", remedy="Rename one.")
+        if not is_whole(self.rows_per_person, 1, 10**6):
+            raise SchemaError(None, "rows_per_person", self.rows_per_person, allowed="a whole number from 1 to 1000000")
+        if not isinstance(self.declared_by, str) or len(self.declared_by) > MOST_DECLARED:
+            shown = "too long" if isinstance(self.declared_by, str) else type(self.declared_by).__name__
+            raise SchemaError(None, "declared_by", shown, allowed=f"text of up to {MOST_DECLARED} characters")
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    def __getitem__(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise SchemaError(None, "column", name, allowed=f"one of {', '.join(map(repr, self.names))}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in order."""
+        return tuple(column.name for column in self.columns)
+
+    def domain_size(self, names: Iterable[str] | None = None) -> int:
+        """How many cells the declared domain has: the product over the columns, exact however large."""
+        return math.prod(self[name].size for name in (self.names if names is None else names))
+
+    @property
+    def not_public(self) -> tuple[str, ...]:
+        """Columns whose facts nobody has declared to be public."""
+        return tuple(column.name for column in self.columns if not column.public)
+
+    @property
+    def is_public(self) -> bool:
+        """Whether every fact is declared public, so that guarantees can hold."""
+        return not self.not_public
+
+    def judge(self, guarantee: Guarantee) -> Guarantee:
+        """The guarantee that remains once the origin of every declared fact is taken into account."""
+        for name in self.not_public:
+            guarantee = guarantee.weakened(
+                "void",
+                f"Column {name!r}: its bounds or categories were read from the data, not declared public.",
+            )
+        for column in self.columns:
+            if column.origin == "estimated privately":
+                guarantee = guarantee.with_caveat(
+                    f"Column {column.name!r}: its bounds or categories were estimated privately, at a cost of its own."
+                )
+        return guarantee
+
+    def select(self, names: Iterable[str]) -> Schema:
+        """The same facts for these columns only, in the given order."""
+        return replace(self, columns=tuple(self[name] for name in names))
+
+    def with_column(self, column: Column) -> Schema:
+        """The schema with the column of the same name replaced."""
+        self[column.name]
+        return replace(self, columns=tuple(column if c.name == column.name else c for c in self.columns))
+
+    def unsigned(self) -> Schema:
+        """The facts without the name of who declared them, as they may be published."""
+        return replace(self, declared_by="")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        facts = {"columns": [column.to_dict() for column in self], "rows_per_person": self.rows_per_person}
+        return {**facts, "declared_by": self.declared_by} if self.declared_by else facts
+
+    @classmethod
+    def from_dict(cls, facts: Mapping[str, Any]) -> Schema:
+        """A schema from plain JSON values; unknown keys are refused rather than ignored."""
+        if not isinstance(facts, Mapping) or not isinstance(facts.get("columns"), list | tuple):
+            raise SchemaError(
+                None,
+                "columns",
+                None,
+                allowed='a list under "columns"',
+                remedy="Save a schema here to see one.",
+            )
+        for key in facts:
+            if key not in ("columns", "rows_per_person", "declared_by"):
+                raise SchemaError(None, "field", key, allowed="columns, rows_per_person, declared_by")
+        for entry in facts["columns"]:
+            if not isinstance(entry, Mapping):
+                raise SchemaError(None, "column", type(entry).__name__, allowed="an object with name and kind")
+        columns = tuple(Column.from_dict(entry) for entry in facts["columns"])
+        return cls(
+            columns=columns, rows_per_person=facts.get("rows_per_person", 1), declared_by=facts.get("declared_by", "")
+        )
+
+    def to_json(self) -> str:
+        """JSON text, readable by people."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Schema:
+        """A schema from JSON text."""
+        try:
+            facts = json.loads(text)
+        except (ValueError, RecursionError):
+            raise SchemaError(
+                None,
+                "file",
+                "not JSON",
+                allowed="JSON text as written by Save schema",
+                remedy="Check the file.",
+            ) from None
+        return cls.from_dict(facts)

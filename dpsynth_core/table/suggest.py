@@ -1,0 +1,195 @@
+"""Proposing a schema by looking at the table.
+
+Everything proposed here was read from the data, so every column comes out with ``public=False``: used as it
+stands, it voids every guarantee. It saves typing; it is a person who makes a fact public.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpsynth_core.errors import SchemaError
+from dpsynth_core.table.column import DEFAULT_BINS, MAX_DECIMALS, MAX_INTEGER, Column, label_text
+from dpsynth_core.table.schema import Schema
+
+MAX_SUGGESTED_CATEGORIES = 60
+"""A text column with more distinct values is not proposed as categorical."""
+MAX_SUGGESTED_LEVELS = 200
+"""A whole-number or date column with a wider range is proposed with bins."""
+IDENTIFIER_SHARE = 0.95
+"""A text or whole-number column this close to all-different names rows rather than describing them."""
+MIN_ROWS_FOR_IDENTIFIER = 20
+
+_DATE_FORMATS = (None, "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y/%m/%d")
+_ISO_START = re.compile(r"\s*\d{4}-\d{2}-\d{2}")
+_IDENTIFIER_NAME = re.compile(r"(^|[^a-z])(id|uuid|guid|ssn|key|index|email|phone)([^a-z]|$)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suggestion:
+    """A proposed schema and the columns it leaves out."""
+
+    schema: Schema
+    """Columns worth keeping, none of them public yet."""
+    dropped: dict[str, str]
+    """Columns that should not enter a synthetic table, each with the reason in a sentence."""
+
+
+def suggest(table: pd.DataFrame) -> Suggestion:
+    """Propose kinds, rounded bounds, categories and missing levels, and which columns to drop."""
+    columns: list[Column] = []
+    dropped: dict[str, str] = {}
+    for name in table.columns:
+        try:
+            proposed = _propose(str(name), table[name])
+        except SchemaError:
+            proposed = "No range can be declared for values this extreme."
+        if isinstance(proposed, Column):
+            columns.append(proposed)
+        else:
+            dropped[str(name)] = proposed
+    if not columns:
+        raise SchemaError(
+            None, "columns", [], allowed="at least one column that describes rows",
+            remedy="Every column looks like an identifier, free text or is empty; declare a schema by hand.",
+        )  # fmt: skip
+    return Suggestion(schema=Schema(columns=tuple(columns)), dropped=dropped)
+
+
+def suggest_schema(table: pd.DataFrame) -> Schema:
+    """The proposed schema alone; every column is ``public=False`` until a person says otherwise.
+
+    Example:
+        >>> suggest_schema(pd.DataFrame({"age": [31, 47, 78]}))["age"].upper
+        80
+    """
+    return suggest(table).schema
+
+
+def _propose(name: str, series: pd.Series[Any]) -> Column | str:
+    """A column, or why it should be dropped."""
+    nullable = bool(series.isna().any())
+    present = series.dropna()
+    if present.empty:
+        return "It has no values."
+    if present.dtype.kind == "b":
+        return Column(name=name, kind="boolean", nullable=nullable)
+    if present.dtype.kind in "iuf":
+        return _propose_number(name, present, nullable)
+    if present.dtype.kind == "M":
+        return _propose_date(name, present, nullable, None)
+    return _propose_text(name, present, nullable)
+
+
+def _propose_number(name: str, present: pd.Series[Any], nullable: bool) -> Column | str:
+    values = present.to_numpy(dtype=np.float64)
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return "It has no finite values."
+    if np.abs(values).max() > 1e15:
+        return "Its numbers are too large for a range to be suggested; declare one by hand to keep it."
+    whole = bool((values == np.rint(values)).all()) and bool(np.abs(values).max() <= MAX_INTEGER / 2)
+    distinct = np.unique(values)
+    if whole and len(distinct) <= 2:
+        labels = tuple(int(v) for v in distinct)
+        return Column(name=name, kind="categorical", categories=labels, nullable=nullable)
+    if whole and _is_identifier(
+        name, len(distinct), len(present), gapless=distinct[-1] - distinct[0] < 1.1 * len(distinct)
+    ):
+        return "Its values are all different: it names rows instead of describing them."
+    lower, upper = rounded_bounds(float(values.min()), float(values.max()), whole=whole)
+    if whole:
+        wide = upper - lower + 1 > MAX_SUGGESTED_LEVELS
+        bins = DEFAULT_BINS if wide else None
+        return Column(name=name, kind="integer", lower=int(lower), upper=int(upper), bins=bins, nullable=nullable)
+    decimals = _decimals(values, max(abs(lower), abs(upper)))
+    return Column(
+        name=name, kind="continuous", lower=lower, upper=upper, bins=DEFAULT_BINS, decimals=decimals, nullable=nullable
+    )
+
+
+def _propose_text(name: str, present: pd.Series[Any], nullable: bool) -> Column | str:
+    for date_format in _DATE_FORMATS:
+        parsed = _as_dates(present, date_format)
+        if parsed is not None:
+            return _propose_date(name, parsed, nullable, date_format)
+    texts = sorted({text for text in map(label_text, present.unique()) if text})
+    if not texts:
+        return "It has no values."
+    if len(texts) <= MAX_SUGGESTED_CATEGORIES and not _is_identifier(name, len(texts), len(present), gapless=False):
+        return Column(name=name, kind="categorical", categories=tuple(texts), nullable=nullable)
+    if _is_identifier(name, len(texts), len(present), gapless=True):
+        return "Its values are all different: it names rows instead of describing them."
+    return (
+        f"It has more than {MAX_SUGGESTED_CATEGORIES} different texts. "
+        "Declare its categories by hand, or an 'other', to keep it."
+    )
+
+
+def _propose_date(name: str, present: pd.Series[Any], nullable: bool, date_format: str | None) -> Column:
+    first, last = present.min(), present.max()
+    lower, upper = date(first.year, 1, 1), date(last.year, 12, 31)
+    wide = (upper - lower).days + 1 > MAX_SUGGESTED_LEVELS
+    return Column(
+        name=name, kind="date", lower=lower, upper=upper, bins=DEFAULT_BINS if wide else None,
+        date_format=date_format, nullable=nullable,
+    )  # fmt: skip
+
+
+def _as_dates(present: pd.Series[Any], date_format: str | None) -> pd.Series[Any] | None:
+    """The values as dates if every one of them is written that way."""
+    text = pd.Series([label_text(value) for value in present.unique()], dtype="str")
+    text = text[text != ""]
+    if text.empty or (date_format is None and not text.str.match(_ISO_START).all()):
+        return None
+    try:
+        parsed = pd.to_datetime(text, format=date_format or "ISO8601", utc=date_format is None)
+    except ValueError:
+        return None
+    # Some words for "missing" are parsed as such; a text that says so is a label, not a date.
+    return None if parsed.isna().any() else parsed
+
+
+def _is_identifier(name: str, distinct: int, rows: int, *, gapless: bool) -> bool:
+    """Nearly every row has a value of its own, and either the name or the values themselves look like a key."""
+    nearly_all = distinct >= IDENTIFIER_SHARE * rows and rows >= MIN_ROWS_FOR_IDENTIFIER
+    return nearly_all and (gapless or bool(_IDENTIFIER_NAME.search(name)))
+
+
+def _decimals(values: np.ndarray[Any, np.dtype[np.float64]], largest: float) -> int | None:
+    """How many digits after the point the values use; None if as many as a float has."""
+    for digits in range(7):
+        if largest * 10**digits > MAX_INTEGER or digits > MAX_DECIMALS:
+            return None
+        if np.array_equal(np.round(values, digits), values):
+            return digits
+    return None
+
+
+def rounded_bounds(low: float, high: float, *, whole: bool = False) -> tuple[float, float]:
+    """Bounds rounded outwards to a step that people would choose: 1, 2 or 5 times a power of ten.
+
+    Example:
+        >>> rounded_bounds(31, 78, whole=True)
+        (30, 80)
+    """
+    largest = max(abs(low), abs(high))
+    width = max((high - low) or largest or 1.0, 1e-9 * largest, 1e-12)
+    power = 10.0 ** math.floor(math.log10(width / 5))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= width / 10)
+    step = max(step, 1.0) if whole else step
+    lower, upper = math.floor(low / step) * step, math.ceil(high / step) * step
+    if lower >= upper:
+        lower, upper = lower - step, upper + step
+    if low >= 0:
+        lower = max(lower, 0.0)
+    # Multiples of 0.1 and the like pick up binary dust; twelve digits are more than the step carries.
+    lower, upper = float(f"{lower:.12g}"), float(f"{upper:.12g}")
+    return (int(lower), int(upper)) if whole else (min(lower, low), max(upper, high))

@@ -1,0 +1,1 @@
+"""What epsilon costs and buys, for teaching: public or simulated tables only."""

@@ -1,0 +1,193 @@
+"""What epsilon means, shown: the same mechanism run many times with one row of a table and without it.
+
+For public or simulated tables only: it looks at one row on purpose, many times, and pays for nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+import pandas as pd
+
+from dpsynth_core.arrays import FloatArray
+from dpsynth_core.audit.attack import attack
+from dpsynth_core.audit.lower_bound import Bound, lower_bound
+from dpsynth_core.audit.neighbours import Pair
+from dpsynth_core.errors import ParameterError, check_choice, check_whole
+from dpsynth_core.mechanisms import MECHANISMS
+from dpsynth_core.mechanisms.base import Mechanism
+from dpsynth_core.privacy.budget import Amount, Budget
+from dpsynth_core.privacy.noise import SeededNoise
+from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.runs.jobs import Channel, reporter
+from dpsynth_core.table.encoding import codec_for
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
+
+STATISTIC = "synthetic rows at the place of this row"
+"""What is looked at: the expected number of synthetic rows in the smallest cell that the row falls into."""
+FEWEST_RUNS = 20
+RUNS: dict[str, int] = {"perturbed_histogram": 1_000, "smoothed_histogram": 1_000, "kd_grid": 500, "kd_tree": 200}
+"""Mechanisms that are quick enough to be run many times while somebody waits, and how often."""
+ROUGH_CELLS = 8
+"""Cells of a range in which an unusual person is looked for."""
+Who: TypeAlias = Literal["unusual", "typical"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemonstrationOrder:
+    """What to demonstrate, as plain values that can be sent to a worker."""
+
+    mechanism: str = "perturbed_histogram"
+    """Its name in the registry; it runs with the parameters that it suggests itself."""
+    epsilon: str = "1"
+    """Granted to every single run."""
+    who: Who = "unusual"
+    """The person to watch: the one whose values are rarest, or most common."""
+    seed: int = 0
+    """Of all runs."""
+
+    def __post_init__(self) -> None:
+        check_choice("mechanism", self.mechanism, tuple(RUNS))
+        check_choice("who", self.who, get_args(Who))
+        check_whole("seed", self.seed, 0, 2**63)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demonstration:
+    """Two distributions of the same statistic, and what they prove."""
+
+    epsilon: float
+    """Claimed."""
+    with_row: FloatArray
+    """The statistic of every run on the table with the row."""
+    without: FloatArray
+    """Of every run on the table where another row stands in for it."""
+    bound: Bound
+    """What the runs prove: one half chose the event, the other half was counted."""
+    confidence: float
+    """Of the bound."""
+
+    @property
+    def ratio(self) -> float:
+        """How many times likelier the event was proven to be on one table than on the other."""
+        return math.exp(self.bound.epsilon)
+
+    @property
+    def allowed(self) -> float:
+        """How many times likelier epsilon allows any event to be."""
+        return math.exp(self.epsilon)
+
+    @property
+    def sentence(self) -> str:
+        """The result in words."""
+        side = "at least" if self.bound.above else "below"
+        tables = ("without", "with") if not self.bound.swapped else ("with", "without")
+        likely, other = self.bound.hits
+        proven = (
+            f"that proves a factor of at least {self.ratio:.2f}" if self.bound.epsilon > 0
+            else "that proves no difference at all"
+        )  # fmt: skip
+        return (
+            f"The statistic was {side} {self.bound.cut:.3g} in {likely} of {self.bound.runs} runs {tables[0]} the row "
+            f"and in {other} of {self.bound.runs} runs {tables[1]} it: {proven}, with {self.confidence:.0%} "
+            "confidence. "
+            f"Epsilon {self.epsilon:g} allows a factor of {self.allowed:.2f}."
+        )
+
+
+def watched_row(table: PrivateTable, who: Who) -> int:
+    """The row whose values are rarest, or most common: by the product of their shares, column by column."""
+    rarity = np.zeros(table.n)
+    for column in table.schema:
+        rough = replace(column, bins=ROUGH_CELLS) if column.is_numeric and column.levels > ROUGH_CELLS else column
+        codes = codec_for(rough).codes(table.positions(column.name))
+        rarity -= np.log(np.bincount(codes)[codes] / table.n)
+    return int(rarity.argmax() if who == "unusual" else rarity.argmin())
+
+
+def run_demonstration(
+    table: pd.DataFrame, schema: Schema, order: DemonstrationOrder, job_id: str, channel: Channel
+) -> Demonstration:
+    """The task for a worker."""
+    mechanism = MECHANISMS[order.mechanism].suggest(schema, len(table), order.epsilon)
+    return demonstrate(
+        table, schema, mechanism, epsilon=order.epsilon, row=watched_row(PrivateTable(table, schema), order.who),
+        runs=RUNS[order.mechanism], seed=order.seed, progress=reporter(job_id, channel),
+    )  # fmt: skip
+
+
+def demonstrate(
+    table: pd.DataFrame,
+    schema: Schema,
+    mechanism: Mechanism,
+    *,
+    epsilon: Amount,
+    row: int,
+    delta: Amount = 0,
+    stand_in: int | None = None,
+    runs: int = 400,
+    seed: int = 0,
+    confidence: float = 0.95,
+    progress: Progress = no_progress,
+) -> Demonstration:
+    """Run a mechanism many times with a row and without it.
+
+    Args:
+        table: A public or simulated table.
+        schema: Its public facts.
+        mechanism: What to run.
+        epsilon: Granted to every single run.
+        row: The row to watch, by its place.
+        delta: Granted beside epsilon.
+        stand_in: Whose copy takes its place; None: a row of the fullest cell that is not its own.
+        runs: On each of the two tables.
+        seed: Of the simulation.
+        confidence: Of the bound.
+        progress: Told how far it is; raises to cancel.
+    """
+    if not 0 <= row < len(table):
+        raise ParameterError("row", row, allowed=f"a place from 0 to {len(table) - 1}")
+    if runs < FEWEST_RUNS:
+        raise ParameterError("runs", runs, allowed=f"at least {FEWEST_RUNS}")
+    if not 0 < confidence < 1:
+        raise ParameterError("confidence", confidence, allowed="greater than 0 and less than 1")
+    other = _typical(PrivateTable(table, schema), row) if stand_in is None else stand_in
+    budget = Budget.of(epsilon, delta).per_row(schema.rows_per_person)
+    without, with_row = attack(
+        mechanism, _pair(table, schema, row, other), SeededNoise, budget,
+        runs=runs, seed=np.random.SeedSequence(seed), tell=_teller(progress),
+    )  # fmt: skip
+    bound = lower_bound(without, with_row, alpha=1 - confidence, delta=float(budget.delta))
+    return Demonstration(
+        epsilon=float(budget.epsilon), with_row=with_row, without=without, bound=bound, confidence=confidence
+    )
+
+
+def _pair(table: pd.DataFrame, schema: Schema, row: int, other: int) -> Pair:
+    places = np.arange(len(table))
+    places[row] = other
+    # By place, so that no column changes its type.
+    replaced = table.iloc[places].reset_index(drop=True)
+    return Pair(name="one row", schema=schema, first=replaced, second=table.reset_index(drop=True), row=row)
+
+
+def _typical(table: PrivateTable, row: int) -> int:
+    """A row of the fullest cell other than the row's own."""
+    codes = np.column_stack([codec_for(c).codes(table.positions(c.name)) for c in table.schema])
+    _, cell, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+    cell = cell.reshape(-1)
+    counts[cell[row]] = 0
+    if not counts.any():
+        raise ParameterError(
+            "row", row, allowed="a row that differs from another one", remedy="All rows fall into the same cell."
+        )
+    return int(np.flatnonzero(cell == int(np.argmax(counts)))[0])
+
+
+def _teller(progress: Progress) -> Callable[[float], None]:
+    return lambda done: progress("Running with and without the row", done)

@@ -1,0 +1,54 @@
+"""What to sweep, as plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpsynth_core.errors import ParameterError, check_whole
+from dpsynth_core.mechanisms import MECHANISMS
+from dpsynth_core.privacy.budget import exact
+from dpsynth_core.runs.synthesize import LEAST_EPSILON, MOST_EPSILON
+
+EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+MOST_ANALYSTS = 1_000
+MECHANISM_KEYS = ("kd_tree", "perturbed_histogram", "smoothed_histogram")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepOrder:
+    """What to sweep, as plain values that can be sent to a worker."""
+
+    mechanisms: tuple[str, ...] = MECHANISM_KEYS
+    """Names in the registry; each runs with the parameters that it suggests itself at each epsilon."""
+    epsilons: tuple[float, ...] = EPSILONS
+    """The grid, rising."""
+    repetitions: int = 3
+    """Runs at each point; they make the band."""
+    delta: float = 1e-6
+    """For mechanisms that need one."""
+    discoveries: bool = True
+    """Whether to measure false and missed discoveries."""
+    analysts: int = 30
+    """Simulated analysts of each kind behind these, at most, where each needs a table of its own; 0: leave such
+    mechanisms out. Histograms have hundreds at no cost."""
+    seed: int = 0
+    """Of the whole sweep."""
+
+    def __post_init__(self) -> None:
+        if not self.mechanisms or len(set(self.mechanisms)) < len(self.mechanisms):
+            raise ParameterError("mechanisms", list(self.mechanisms), allowed="one or more mechanisms, each once")
+        for key in self.mechanisms:
+            if key not in MECHANISMS:
+                raise ParameterError("mechanisms", key, allowed=", ".join(MECHANISMS))
+        inside = all(LEAST_EPSILON <= exact(e, parameter="epsilons") <= MOST_EPSILON for e in self.epsilons)
+        if not self.epsilons or not inside or list(self.epsilons) != sorted(set(self.epsilons)):
+            ends = f"{float(LEAST_EPSILON):g} to {MOST_EPSILON:,}"
+            raise ParameterError("epsilons", list(self.epsilons), allowed=f"rising numbers from {ends}")
+        check_whole("repetitions", self.repetitions, 1, 1_000)
+        check_whole("analysts", self.analysts, 0, MOST_ANALYSTS)
+        check_whole("seed", self.seed, 0, 2**63)
+
+    @property
+    def runs(self) -> int:
+        """How many synthetic tables will be made."""
+        return len(self.mechanisms) * len(self.epsilons) * self.repetitions

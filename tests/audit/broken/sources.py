@@ -1,0 +1,71 @@
+"""Sources of noise that are broken on purpose."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dpsynth_core.arrays import IntArray
+from dpsynth_core.privacy.budget import Amount, Budget
+from dpsynth_core.privacy.noise import SecureNoise, SeededNoise
+from dpsynth_core.privacy.primitives import Call, Charge, Primitive, SparseNoisy
+from dpsynth_core.privacy.samplers import NORMAL
+
+
+class Unguarded(SeededNoise):
+    """A source that does not refuse what the budget does not cover."""
+
+    def _charge(self, primitive: Primitive, label: str, sensitivity: Amount, epsilon: Amount, delta: Amount) -> Charge:
+        granted, self.budget = self.budget, Budget.of(10**9)
+        try:
+            return super()._charge(primitive, label, sensitivity, epsilon, delta)
+        finally:
+            self.budget = granted
+
+
+def _halved(call: Call) -> Call:
+    if call.primitive not in ("laplace", "sparse_laplace", *NORMAL):
+        return call
+    return replace(call, parameters=(call.parameters[0] / 2, *call.parameters[1:]))
+
+
+class HalfNoise(SeededNoise):
+    """Half the noise that was asked for."""
+
+    def _perform(self, call: Call) -> Any:
+        return super()._perform(_halved(call))
+
+
+class HalfSecureNoise(SecureNoise):
+    """The same in the source of releases."""
+
+    def _perform(self, call: Call) -> Any:
+        return super()._perform(_halved(call))
+
+
+class OneSided(SeededNoise):
+    """Noise that never goes below zero."""
+
+    def _add(self, values: IntArray, scale: float, *, gaussian: bool = False) -> IntArray:
+        return np.asarray(values + np.abs(super()._add(np.zeros_like(values), scale, gaussian=gaussian)))
+
+
+class EmptyNeverPass(SeededNoise):
+    """Empty cells never reach a threshold, so whatever does holds rows."""
+
+    def _perform(self, call: Call) -> Any:
+        output = super()._perform(call)
+        if not isinstance(output, SparseNoisy):
+            return output
+        return replace(output, extra_keys=output.extra_keys[:0], extra_values=output.extra_values[:0])
+
+
+class FactorTwoMissing(SeededNoise):
+    """Selects with probability proportional to exp(epsilon u / sensitivity)."""
+
+    def _perform(self, call: Call) -> Any:
+        if call.primitive == "exponential":
+            call = replace(call, parameters=(call.parameters[0] / 2,))
+        return super()._perform(call)

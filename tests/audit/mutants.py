@@ -1,0 +1,117 @@
+"""Mutants: deliberately broken variants that the audit must catch. To add one, break something and add a line.
+
+A mutant goes through the same layers as what it was made from. In a quick audit the first layer that catches it is
+enough; a deep one asks every layer, so that the report can say which of them would have noticed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from dpsynth_core.audit.attack import end_to_end_checks
+from dpsynth_core.audit.canary import CanaryGradients
+from dpsynth_core.audit.chain import REFERENCE, Walk, chain_checks
+from dpsynth_core.audit.claims import Synthesize, claim_checks
+from dpsynth_core.audit.enumeration import enumeration_checks
+from dpsynth_core.audit.mutant import Asked, Mutant
+from dpsynth_core.audit.noise_law import law_checks
+from dpsynth_core.audit.probes import LargestCells
+from dpsynth_core.audit.replay import replay_checks
+from dpsynth_core.audit.stage import stage_checks
+from dpsynth_core.audit.subject import Source, Subject, subject_of
+from dpsynth_core.mechanisms.base import Mechanism
+from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
+from dpsynth_core.privacy.noise import SeededNoise
+from tests.audit.broken import counts, gradients, releases, selections, sources, trees
+
+
+def _sentence(thing: object) -> str:
+    return (thing.__doc__ or "").splitlines()[0]
+
+
+def _name(thing: type | Callable[..., object]) -> str:
+    """``HalfNoise`` and ``half_noise`` as people write them: half noise."""
+    return re.sub(r"(?<!^)(?=[A-Z])", " ", thing.__name__).replace("_", " ").lower()
+
+
+def _mechanism(kind: type[Mechanism], source: Source = SeededNoise) -> Mutant:
+    subject = subject_of(kind, name=_name(kind), source=source)
+    return Mutant(name=_name(kind), mistake=_sentence(kind), layers=_asked(subject))
+
+
+def _asked(subject: Subject) -> Asked:
+    return {
+        "replay": lambda size, root: replay_checks(subject, size, root),
+        "enumeration": lambda size, _: enumeration_checks(subject, size),
+        "stage attack": lambda size, root: stage_checks(subject, size, root),
+        "end-to-end attack": lambda size, root: end_to_end_checks(subject, size, root),
+    }
+
+
+def _source(source: Source, user: type[Mechanism] = PerturbedHistogram) -> Mutant:
+    assert isinstance(source, type)
+    subject = subject_of(user, name=_name(source), source=source)
+    law: Asked = {"noise law": lambda size, root: law_checks(size, root, {"mutant": source}, subject=subject.name)}
+    return Mutant(name=_name(source), mistake=_sentence(source), layers={**_asked(subject), **law})
+
+
+def _secure_source(source: type[sources.HalfSecureNoise]) -> Mutant:
+    """A source of releases takes no seed, so only its law is asked for."""
+    own: dict[str, Source] = {"mutant": lambda budget, _: source(budget)}
+    law: Asked = {"noise law": lambda size, root: law_checks(size, root, own, subject=_name(source))}
+    return Mutant(name=_name(source), mistake=_sentence(source), layers=law)
+
+
+def _release(release: Synthesize) -> Mutant:
+    kinds: dict[str, type[Mechanism]] = {PerturbedHistogram.key: PerturbedHistogram}
+    asked: Asked = {"claims": lambda _size, _root: claim_checks(release, kinds, subject=_name(release))}
+    return Mutant(name=_name(release), mistake=_sentence(release), layers=asked)
+
+
+def _walk(part: Callable[..., object], walk: Walk) -> Mutant:
+    asked: Asked = {"chain": lambda _size, _root: chain_checks(replace(walk, name=_name(part)))}
+    return Mutant(name=_name(part), mistake=_sentence(part), layers=asked)
+
+
+MUTANTS: tuple[Mutant, ...] = (
+    _mechanism(counts.SensitivityHalved),
+    _mechanism(counts.EmptyBinsSkipped),
+    _mechanism(counts.DrawnTwice),
+    _mechanism(counts.OwnRandomness),
+    _mechanism(counts.GaussianTooSmall),
+    _mechanism(counts.BoundsFromData),
+    _mechanism(counts.ThresholdFromData),
+    _mechanism(counts.OccupiedFirst),
+    _mechanism(counts.PresentCounted),
+    _mechanism(counts.ErrorOnOutlier),
+    _mechanism(counts.SmoothedForOneRow),
+    _mechanism(trees.BudgetNotSplit, sources.Unguarded),
+    _mechanism(trees.OneLevelTooFew, sources.Unguarded),
+    _mechanism(trees.RawDecision),
+    _mechanism(trees.OneLevelUnpaid),
+    _mechanism(trees.BiasForgotten),
+    _mechanism(trees.HalfTheTreeNoise),
+    _mechanism(selections.ReselectUntilNew),
+    _mechanism(selections.FactorTwoForgotten),
+    _mechanism(selections.MwemReselects),
+    _mechanism(selections.PmseBoundHalved),
+    _mechanism(gradients.PerBatchClipping),
+    _mechanism(gradients.CriticStepsUncounted),
+    _mechanism(gradients.OneClipForTwo),
+    _mechanism(gradients.BatchForgotten),
+    _mechanism(gradients.HalfTheGradientNoise),
+    _source(gradients.HalfNoiseOnGradients, CanaryGradients),
+    _source(sources.HalfNoise),
+    _secure_source(sources.HalfSecureNoise),
+    _source(sources.OneSided),
+    _source(sources.EmptyNeverPass),
+    _source(sources.FactorTwoMissing, LargestCells),
+    _release(releases.seeded_release),
+    _release(releases.person_forgotten),
+    _release(releases.always_proven),
+    _walk(releases.data_optimal_start, replace(REFERENCE, start=releases.data_optimal_start)),
+    _walk(releases.greedy_acceptance, replace(REFERENCE, kernel=releases.greedy_acceptance)),
+    _walk(releases.half_the_temperature, replace(REFERENCE, kernel=releases.half_the_temperature)),
+)

@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpsynth_core as dp
+from dpsynth_core.cli import main, synthesize
+from dpsynth_core.cli.terminal import Bar
+from dpsynth_core.ledger.accounts import Account, Ledger
+from dpsynth_core.ledger.fingerprint import fingerprint
+from dpsynth_core.ledger.settings import Settings
+from dpsynth_core.runs.configuration import Order
+from tests.mechanisms.test_contract import mixed_schema, mixed_table
+
+ROOT = Path(__file__).parents[2]
+MAKE = ["synthesize", "data.csv", "--schema", "schema.json", "--mechanism", "kd_tree", "--epsilon", "1"]
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a table, its schema, and an installation of its own."""
+    mixed_table().to_csv(tmp_path / "data.csv", index=False)
+    (tmp_path / "schema.json").write_text(mixed_schema().to_json())
+    monkeypatch.setenv("DPSYNTH_HOME", str(tmp_path / "home"))
+    for name in ("DPSYNTH_LEDGER_URL", "DPSYNTH_KEY_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def account(desk: Path) -> Account | None:
+    settings = Settings.from_environment()
+    key = settings.installation_key()
+    return Ledger(settings.ledger_url, key=key).account(fingerprint(dp.read_table(desk / "data.csv"), key))
+
+
+def command(desk: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "dpsynth_core", *arguments], cwd=desk, capture_output=True, text=True, timeout=300,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------ as a process of its own
+
+
+def test_a_table_is_made_paid_for_and_examined(desk: Path) -> None:
+    made = command(desk, *MAKE, "--out", "bundle.zip", "--budget", "3")
+    assert made.returncode == 0, made.stderr
+    assert "proven" in made.stdout
+    assert "epsilon 1, delta 0" in made.stdout
+    assert "Left of the account: epsilon 2, delta 0, of 3 and 0." in made.stdout
+    assert "%" in made.stderr
+    opened = account(desk)
+    assert opened is not None
+    assert [(entry.state, entry.budget.epsilon) for entry in opened.entries] == [("committed", 1)]
+    with zipfile.ZipFile(desk / "bundle.zip") as archive:
+        archive.extractall(desk / "bundle")
+    assert len(dp.read_table(desk / "bundle" / "synthetic.csv")) == 300
+
+    examined = command(
+        desk, "evaluate", "data.csv", "bundle/synthetic.csv", "--schema", "schema.json", "--diagnostic", "marginals"
+    )
+    assert examined.returncode == 0, examined.stderr
+    assert examined.stdout.startswith("For internal review")
+    assert "Verdict:" in examined.stdout
+
+
+def test_a_mistake_is_told_in_words_without_a_traceback(desk: Path) -> None:
+    failed = command(desk, *MAKE, "--out", "bundle.zip", "--budget", "0.5")
+    assert failed.returncode == 2
+    assert "left: epsilon 0.5" in failed.stderr
+    assert "Traceback" not in failed.stderr
+    assert not failed.stdout
+    assert not (desk / "bundle.zip").exists()
+
+
+# ------------------------------------------------------------------ in this process, which is quicker
+
+
+def test_teaching_needs_no_ledger(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main([*MAKE, "--out", "b.zip", "--teaching", "--set", "rows=50", "--set", "placement=centre", "--copies", "2"])
+        == 0
+    )
+    assert not (desk / "home").exists()
+    assert "public or simulated data only" in capsys.readouterr().out
+    with zipfile.ZipFile("b.zip") as archive:
+        assert len(dp.read_table(archive.read("synthetic_2.csv"))) == 50
+        order = Order.from_json(archive.read("configuration.json"))
+    assert order.mechanism.rows == 50
+    assert order.total.epsilon == 2
+
+
+def test_without_a_stated_total_the_account_covers_one_run(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*MAKE, "--out", "a.zip"]) == 0
+    assert "opened for this run alone" in capsys.readouterr().out
+    opened = account(desk)
+    assert opened is not None
+    assert (opened.total.epsilon, opened.left.epsilon) == (1, 0)
+    assert main([*MAKE, "--out", "b.zip"]) == 2
+    assert not Path("b.zip").exists()
+    assert main([*MAKE, "--out", "b.zip", "--budget", "3"]) == 2
+    assert "Neither can be changed" in capsys.readouterr().err
+
+
+def test_two_runs_never_draw_the_same(desk: Path) -> None:
+    for name in ("a.zip", "b.zip"):
+        assert main([*MAKE, "--out", name, "--teaching"]) == 0
+    assert Path("a.zip").read_bytes() != Path("b.zip").read_bytes()
+
+
+def test_a_spent_budget_blocks_and_nothing_is_drawn(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*MAKE, "--out", "a.zip", "--budget", "1.5"]) == 0
+    assert main([*MAKE, "--out", "b.zip"]) == 2
+    assert "left: epsilon 0.5" in capsys.readouterr().err
+    assert not Path("b.zip").exists()
+    opened = account(desk)
+    assert opened is not None
+    assert opened.spent.epsilon == 1
+
+
+def test_a_run_that_fails_before_it_draws_is_refunded(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise dp.DPSynthError("Broken.")
+
+    monkeypatch.setattr(synthesize, "run_order", fail)
+    assert main([*MAKE, "--out", "a.zip", "--budget", "1"]) == 2
+    opened = account(desk)
+    assert opened is not None
+    assert [entry.state for entry in opened.entries] == ["refunded"]
+    assert not Path("a.zip").exists()
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+def test_an_interrupt_says_whether_the_budget_was_charged(
+    desk: Path, drawn: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(table: object, schema: object, order: object, job: str, listener: Any) -> None:
+        if drawn:
+            listener.put((job, "drawing", None))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(synthesize, "run_order", interrupted)
+    assert main([*MAKE, "--out", "a.zip", "--budget", "1"]) == 130
+    assert ("was charged" if drawn else "Nothing was charged") in capsys.readouterr().err
+    opened = account(desk)
+    assert opened is not None
+    assert opened.spent.epsilon == (1 if drawn else 0)
+    assert not Path("a.zip").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--epsilon", "0"], "epsilon is '0'; allowed: greater than 0"),
+        (["--epsilon", "much"], "epsilon is 'much'"),
+        (["--mechanism", "magic"], "mechanism is 'magic'; allowed: kd_tree"),
+        (["--mechanism", "bayes"], "cannot be published as private"),
+        (["--set", "depth"], "--set is 'depth'; allowed: PARAMETER=VALUE"),
+        (["--set", "depth=3"], "parameter is 'depth'; allowed:"),
+        (["--set", "rows=many"], "rows is 'many'; allowed: a whole number"),
+        (["--set", "rows=0"], "rows is 0; allowed: a whole number from 1"),
+        (["--set", "split_share=2"], "split_share is 2.0; allowed:"),
+        (["--copies", "0"], "copies is 0"),
+        (["--schema", "nowhere.json"], "cannot be read"),
+        (["--schema", "data.csv"], "file is 'not JSON'"),
+        (["--out", "data.csv"], "There is a file 'data.csv' already"),
+        (["--out", "nowhere/b.zip"], "Nothing can be written to"),
+        (["--budget", "-1"], "epsilon is '-1'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_errors_are_the_same_words_as_in_the_app(
+    desk: Path, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*MAKE, "--out", "b.zip", *arguments]) == 2
+    heard = capsys.readouterr()
+    assert words in heard.err
+    assert not heard.out
+    assert not Path("b.zip").exists()
+    assert (desk / "data.csv").stat().st_size > 1_000
+
+
+def test_facts_that_nobody_declared_public_are_refused_before_anything_is_charged(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (desk / "schema.json").write_text(dp.suggest_schema(mixed_table()).to_json())
+    assert main([*MAKE, "--out", "b.zip", "--budget", "3"]) == 2
+    assert "read from the data, not declared public" in capsys.readouterr().err
+    assert account(desk) is None
+
+
+def test_the_account_fixes_the_unit_of_protection(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*MAKE, "--out", "a.zip", "--budget", "3"]) == 0
+    (desk / "schema.json").write_text(mixed_schema(rows_per_person=2).to_json())
+    assert main([*MAKE, "--out", "b.zip"]) == 2
+    assert "rows_per_person is 2; allowed: 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("needs", "given", "delta"), [(True, [], "1e-6"), (True, ["--delta", "1e-9"], "1e-9"), (False, [], "0")]
+)
+def test_a_mechanism_that_needs_a_delta_gets_one(
+    desk: Path, needs: bool, given: list[str], delta: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dp.MECHANISMS["kd_tree"], "needs_delta", needs)
+    assert main([*MAKE, "--out", "b.zip", "--teaching", *given]) == 0
+    with zipfile.ZipFile("b.zip") as archive:
+        assert Order.from_json(archive.read("configuration.json")).delta == delta
+
+
+def test_names_cannot_command_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", "\x1b[31mno.csv", "b.csv", "--schema", "\x1b[2Jno.json"]) == 2
+    assert "\x1b" not in capsys.readouterr().err
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_bar_moves_on_one_line_of_a_terminal() -> None:
+    screen = Screen()
+    bar = Bar(screen)
+    for done in (0.0, 0.5, 1.0):
+        bar("Counting", done)
+    bar.close()
+    *_, half, full = screen.getvalue().split("\r")
+    assert screen.getvalue().count("\n") == 1
+    assert half.count("#") == half.count("-") == 15
+    assert "100% Counting" in full
+
+
+def test_without_a_terminal_each_stage_is_one_line() -> None:
+    log = io.StringIO()
+    bar = Bar(log)
+    for step in range(10):
+        bar("Counting", step / 10)
+    bar("Drawing rows", 1.0)
+    bar.close()
+    assert [line.split("% ")[1] for line in log.getvalue().splitlines()] == ["Counting", "Drawing rows"]

@@ -1,0 +1,151 @@
+"""Noisy counts made into counts again; bins and groups that only noisy counts decide."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import dpsynth_core as dp
+from dpsynth_core.mechanisms.private_pgm.bins import Bins, found_bins, looks_needed
+from dpsynth_core.mechanisms.private_pgm.denoise import category_counts, ordered_counts, shrunk_towards, to_simplex
+from dpsynth_core.mechanisms.private_pgm.groups import grouped
+
+noisy_counts = st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=40).map(np.array)
+COLUMN = {"name": "x", "public": True}
+
+
+@given(values=noisy_counts, total=st.just(0.0) | st.floats(1e-3, 1e5))
+def test_the_simplex_is_met_and_nothing_nearer_lies_on_it(values: np.ndarray[Any, Any], total: float) -> None:
+    found = to_simplex(values, total)
+    assert (found >= 0).all()
+    assert found.sum() == pytest.approx(total, rel=1e-9, abs=1e-6)
+    # Kuhn-Tucker: what stays positive was lowered by one and the same amount, and nothing was lowered by less.
+    lowered = values - found
+    if total > 0:
+        assert np.ptp(lowered[found > 0]) < 1e-6
+        assert (lowered[found == 0] <= lowered[found > 0].max() + 1e-6).all()
+
+
+@given(values=noisy_counts, deviation=st.floats(0.1, 1e4), total=st.integers(1, 10**5))
+def test_counts_of_categories_are_counts(values: np.ndarray[Any, Any], deviation: float, total: int) -> None:
+    found = category_counts(values, deviation, total)
+    assert (found >= 0).all()
+    assert found.sum() == pytest.approx(total)
+
+
+@given(values=noisy_counts, deviation=st.floats(0.1, 1e4), total=st.integers(1, 10**5), missing=st.booleans())
+def test_counts_of_bins_are_counts(values: np.ndarray[Any, Any], deviation: float, total: int, missing: bool) -> None:
+    widths = np.ones(max(1, len(values) - missing))
+    found = ordered_counts(values, widths, deviation, total)
+    assert (found >= 0).all()
+    assert found.sum() == pytest.approx(total)
+
+
+def mean_error(law: np.ndarray[Any, Any], deviation: float, method: Any) -> float:
+    errors = []
+    for seed in range(20):
+        noisy = law + np.random.default_rng(seed).normal(0, deviation, len(law))
+        errors.append(np.abs(method(noisy) - law).sum() / 2 / law.sum())
+    return float(np.mean(errors))
+
+
+def test_many_small_categories_come_out_better_than_by_projection_alone() -> None:
+    counts = np.concatenate([[4_000.0, 900.0], np.random.default_rng(0).poisson(12, 150)])
+    shrunk = mean_error(counts, 30, lambda noisy: category_counts(noisy, 30, counts.sum()))
+    plain = mean_error(counts, 30, lambda noisy: to_simplex(noisy, counts.sum()))
+    assert shrunk < 0.7 * plain
+
+
+def test_a_flat_stretch_comes_out_better_than_by_projection_alone() -> None:
+    counts = np.repeat([300.0, 50.0, 200.0], 12)
+    joined = mean_error(counts, 40, lambda noisy: ordered_counts(noisy, np.ones(36), 40, counts.sum()))
+    plain = mean_error(counts, 40, lambda noisy: to_simplex(noisy, counts.sum()))
+    assert joined < 0.8 * plain
+
+
+def test_pieces_are_the_best_there_are() -> None:
+    """Against every way to cut six bins."""
+    rng = np.random.default_rng(3)
+    values, widths = rng.normal(50, 30, 6), np.array([1.0, 2.0, 1.0, 4.0, 1.0, 1.0])
+    values += (300 - values.sum()) / 6
+    best = np.inf
+    for mask in range(32):
+        ends = [0, *(i + 1 for i in range(5) if mask >> i & 1), 6]
+        cost = 2 * 10.0**2 * (len(ends) - 1)
+        fit = np.empty(6)
+        for low, high in itertools.pairwise(ends):
+            w, v = widths[low:high], values[low:high]
+            density = minimize(lambda d, w=w, v=v: float(((v - d * w) ** 2).sum()), [1.0]).x[0]
+            fit[low:high] = density * w
+            cost += ((v - density * w) ** 2).sum()
+        if cost < best:
+            best, expected = cost, fit
+    np.testing.assert_allclose(ordered_counts(values, widths, 10.0, 300), to_simplex(expected, 300), atol=1e-3)
+
+
+def test_pure_noise_is_drawn_back_to_what_was_expected() -> None:
+    rng = np.random.default_rng(0)
+    prior = np.full((8, 8), 20.0)
+    weights = [shrunk_towards(prior + rng.normal(0, 30, (8, 8)), prior, 30)[1] for _ in range(50)]
+    assert np.mean(weights) < 0.15
+    signal = prior * rng.choice([0.2, 1.8], (8, 8)) * 30
+    assert shrunk_towards(signal, prior, 30)[1] > 0.95
+
+
+def crowded() -> tuple[dp.PrivateTable, Any]:
+    rng = np.random.default_rng(1)
+    values = np.concatenate([rng.normal(2_000, 40, 900), np.full(600, 7_777.0), rng.uniform(0, 1e6, 20)])
+    schema = dp.Schema.from_dict({"columns": [{**COLUMN, "kind": "continuous", "lower": 0, "upper": 1e6}]})
+    return dp.PrivateTable(pd.DataFrame({"x": values}), schema), schema["x"]
+
+
+def test_looking_closer_finds_where_rows_crowd() -> None:
+    table, column = crowded()
+    looks = looks_needed(column, 20)
+    bins = found_bins(table, column, lambda counts: (counts, 1.0), wanted=20, looks=looks)
+    counts = np.bincount(bins.codes(table), minlength=bins.size)
+    width = 1e6 / bins.axis.slots
+    spike = np.searchsorted(bins.edges, 7_777 / width, side="right") - 1
+    assert counts[spike] >= 600
+    assert bins.widths[spike] * width < 500
+    assert bins.size <= 3 * 20
+
+
+@given(data=st.data())
+def test_bins_cover_the_range_whatever_the_noise(data: st.DataObject) -> None:
+    table, column = crowded()
+
+    def look(counts: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], float]:
+        size = len(counts)
+        return np.array(data.draw(st.lists(st.integers(-(10**6), 10**6), min_size=size, max_size=size))), 10.0
+
+    bins = found_bins(table, column, look, wanted=8, looks=2)
+    assert bins.edges[0] == 0
+    assert bins.edges[-1] == bins.axis.slots
+    assert (np.diff(bins.edges) > 0).all()
+    assert bins.codes(table).min() >= 0
+    assert bins.codes(table).max() < bins.size
+
+
+@pytest.mark.parametrize("kind", ["integer", "categorical"])
+@given(counts=st.lists(st.floats(0, 1e4), min_size=3, max_size=30).map(np.array), most=st.integers(2, 12))
+def test_groups_are_few_and_dense(kind: str, counts: np.ndarray[Any, Any], most: int) -> None:
+    size = len(counts) - 1
+    facts: dict[str, Any] = {"categories": [f"k{i}" for i in range(size)]}
+    if kind == "integer":
+        facts = {"lower": 0, "upper": size - 1}
+    column = dp.Schema.from_dict({"columns": [{**COLUMN, "kind": kind, "nullable": True, **facts}]})["x"]
+    bins = Bins.equal(column, None)
+    groups = grouped(bins, counts, most)
+    assert set(groups.tolist()) == set(range(groups.max() + 1))
+    assert groups.max() < max(most, 2)
+    if kind == "integer" and len(counts) > most:
+        assert (np.diff(groups[:size]) >= 0).all()
+        assert (groups[:size] != groups[size]).all()

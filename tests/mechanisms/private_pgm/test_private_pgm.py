@@ -1,0 +1,254 @@
+"""Private-PGM: what is spent and on what, that neighbours are hidden, and that structure is found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpsynth_core as dp
+from dpsynth_core.mechanisms.private_pgm.mechanism import PrivatePGM
+from dpsynth_core.mechanisms.private_pgm.meter import LaplaceMeter
+from dpsynth_core.mechanisms.private_pgm.outlay import LOOKS, PAIRS, SINGLES, TREE, laid_out
+from dpsynth_core.mechanisms.private_pgm.pairs import GroupedRows, choose_pairs, independent
+from dpsynth_core.mechanisms.private_pgm.views import look_at, measure_single
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.noise import SeededNoise
+from dpsynth_core.privacy.recording import Recorder, Replay
+from tests.mechanisms.test_contract import mixed_schema, mixed_table
+
+STRATEGIES: dict[str, PrivatePGM] = {
+    "tree": PrivatePGM(),
+    "adaptive": PrivatePGM(strategy="adaptive"),
+    "given": PrivatePGM(strategy="given", bins=3, marginals="age, income; age, sex; pain; income, sex"),
+}
+strategies = pytest.mark.parametrize("mechanism", STRATEGIES.values(), ids=STRATEGIES.keys())
+budgets = pytest.mark.parametrize("delta", ["0", "1e-6"], ids=["pure", "approximate"])
+
+
+def dependent(rows: int = 4_000, seed: int = 0) -> pd.DataFrame:
+    """A chain a - b - c, and d and e that go with nothing."""
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 4, rows)
+    b = np.where(rng.random(rows) < 0.8, a, rng.integers(0, 4, rows))
+    c = np.where(rng.random(rows) < 0.8, b, rng.integers(0, 4, rows))
+    return pd.DataFrame({"a": a, "b": b, "c": c, "d": rng.integers(0, 4, rows), "e": rng.integers(0, 2, rows)})
+
+
+CHAIN = dp.Schema.from_dict(
+    {
+        "columns": [
+            *({"name": name, "kind": "integer", "lower": 0, "upper": 3, "public": True} for name in "abcd"),
+            {"name": "e", "kind": "integer", "lower": 0, "upper": 1, "public": True},
+        ]
+    }
+)
+
+
+@strategies
+@budgets
+def test_what_is_spent_is_what_was_granted_to_the_last_fraction(mechanism: PrivatePGM, delta: str) -> None:
+    table = dp.PrivateTable(mixed_table(), mixed_schema())
+    release = dp.synthesize(table, mechanism, epsilon="2/7", delta=delta, seed=1)
+    spent = [charge.budget for charge in release.charges]
+    assert sum((each.epsilon for each in spent), Fraction(0)) == Fraction(2, 7)
+    assert sum((each.delta for each in spent), Fraction(0)) == Budget.of(1, delta).delta
+    assert release.guarantee.kind == ("pure" if delta == "0" else "approximate")
+    planned = mechanism.plan(table.schema, table.n, Budget.of("2/7", delta)).stages
+    by_label: dict[str, Fraction] = {}
+    for charge in release.charges:
+        by_label[charge.label] = by_label.get(charge.label, Fraction(0)) + charge.budget.epsilon
+    assert list(by_label.items()) == [(stage.label, stage.epsilon) for stage in planned]
+
+
+@strategies
+@budgets
+def test_neighbours_enter_every_draw_within_the_declared_sensitivity(mechanism: PrivatePGM, delta: str) -> None:
+    rows = mixed_table(120)
+    recorder = Recorder(SeededNoise(Budget.of(1, delta), seed=0))
+    mechanism.fit(dp.PrivateTable(rows, mixed_schema()), recorder)
+    for seed in range(4):
+        other = rows.copy()
+        other.loc[int(np.random.default_rng(seed).integers(len(rows)))] = mixed_table(1, seed + 50).iloc[0]
+        replay = Replay(recorder)
+        mechanism.fit(dp.PrivateTable(other, mixed_schema()), replay)
+        assert replay.finished
+        assert replay.excess <= 1
+
+
+def test_named_marginals_get_laplace_noise_of_two_over_their_share() -> None:
+    charges = dp.synthesize(
+        dp.PrivateTable(mixed_table(), mixed_schema()), STRATEGIES["given"], epsilon=1, seed=1
+    ).charges
+    assert [charge.primitive for charge in charges] == ["laplace"] * 4
+    assert {charge.budget.epsilon for charge in charges} == {Fraction(1, 4)}
+    assert {charge.sensitivity for charge in charges} == {2}
+
+
+def test_of_two_counts_with_a_known_sum_only_one_gets_noise() -> None:
+    table = dp.PrivateTable(dependent(), CHAIN.select(["e"]))
+    (charge,) = dp.synthesize(table, PrivatePGM(), epsilon=1, seed=1).charges
+    assert charge.sensitivity == 1
+
+
+@budgets
+def test_the_pairs_that_belong_together_are_found(delta: str) -> None:
+    table = dp.PrivateTable(dependent(), CHAIN)
+    budget = Budget.of(1, delta)
+    outlay = laid_out(CHAIN, table.n, budget, gaussian=delta != "0", adaptive=False, pairs=2)
+    for seed in range(5):
+        meter = outlay.meter(SeededNoise(budget, seed))
+        found = [look_at(table, name, meter, outlay) for name in CHAIN.names]
+        views = [measure_single(table, bins, meter, groups=outlay.groups) for bins in found]
+        chosen = choose_pairs(
+            GroupedRows.of(table, views), independent(views, table.n), meter, TREE, wanted=2, taken=(), deviation=1.0
+        )
+        assert set(chosen) == {(0, 1), (1, 2)}
+
+
+def two_way(rows: pd.DataFrame, made: pd.DataFrame, schema: dp.Schema) -> float:
+    original, synthetic = dp.PrivateTable(rows, schema), dp.PrivateTable(made, schema)
+    gaps = [
+        original.counts(pair).dense() / original.n - synthetic.counts(pair).dense() / synthetic.n
+        for pair in combinations(schema.names, 2)
+    ]
+    return float(np.mean([np.abs(gap).sum() / 2 for gap in gaps]))
+
+
+@strategies
+def test_more_epsilon_gives_a_better_table(mechanism: PrivatePGM) -> None:
+    rows = dependent()
+    table = dp.PrivateTable(rows, CHAIN)
+    kind = mechanism if mechanism.strategy != "given" else PrivatePGM(strategy="given", marginals="a, b; b, c; d; e")
+    errors = [
+        np.mean([two_way(rows, dp.synthesize(table, kind, epsilon=e, seed=s).sample(), CHAIN) for s in range(3)])
+        for e in (0.01, 0.3, 20)
+    ]
+    assert errors[0] > errors[1] > errors[2]
+    assert errors[2] < 0.03
+
+
+def test_gaussian_noise_beats_laplace_noise_on_many_columns() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({f"c{i}": rng.choice(6, 3_000, p=[0.4, 0.3, 0.1, 0.1, 0.05, 0.05]) for i in range(14)})
+    facts = [{"name": name, "kind": "integer", "lower": 0, "upper": 5, "public": True} for name in frame]
+    schema = dp.Schema.from_dict({"columns": facts})
+    table = dp.PrivateTable(frame, schema)
+
+    def error(delta: str) -> float:
+        made = [dp.synthesize(table, PrivatePGM(), epsilon=0.5, delta=delta, seed=s).sample() for s in (0, 1)]
+        return float(np.mean([two_way(frame, each, schema) for each in made]))
+
+    assert error("1e-6") < error("0")
+
+
+def wide() -> tuple[pd.DataFrame, dp.Schema]:
+    """Twenty-two mixed columns, one with 240 categories, one whose rows crowd into a hundredth of its range."""
+    rng = np.random.default_rng(2)
+    rows = 1_500
+    codes = rng.geometric(0.03, rows).clip(max=240)
+    frame = pd.DataFrame({"code": [f"k{c}" for c in codes], "income": rng.lognormal(3, 0.5, rows)})
+    facts: list[dict[str, Any]] = [
+        {"name": "code", "kind": "categorical", "categories": [f"k{c}" for c in range(1, 241)], "public": True},
+        {"name": "income", "kind": "continuous", "lower": 0, "upper": 10_000, "public": True, "nullable": True},
+    ]
+    for i in range(20):
+        frame[f"c{i}"] = np.where(rng.random(rows) < 0.7, codes % (2 + i % 5), rng.integers(0, 2 + i % 5, rows))
+        facts.append({"name": f"c{i}", "kind": "integer", "lower": 0, "upper": 1 + i % 5, "public": True})
+    return frame, dp.Schema.from_dict({"columns": facts})
+
+
+@budgets
+def test_many_columns_and_a_column_of_many_categories(delta: str) -> None:
+    frame, schema = wide()
+    release = dp.synthesize(dp.PrivateTable(frame, schema), PrivatePGM(), epsilon=3, delta=delta, seed=1)
+    made = release.sample()
+    assert made.shape == frame.shape
+    # Almost all incomes lie below 100 of 10,000: found by looking closer where rows are.
+    assert made["income"].median() < 100
+    model: Any = release.model
+    for pair in [("code", "c0"), ("c0", "c1"), ("income", "c3"), ("c4", "c9")]:
+        expected = model.marginal(pair)
+        place = [schema.names.index(name) for name in pair]
+        first, second = (model.bins[i].codes(dp.PrivateTable(made, schema)) for i in place)
+        seen = np.bincount(first * expected.shape[1] + second, minlength=expected.size).reshape(expected.shape) / 1_500
+        # Rows that are drawn independently from the model would be this far from it, on average.
+        random = np.sqrt(expected * (1 - expected) / 1_500).sum() * np.sqrt(2 / np.pi) / 2
+        assert np.abs(seen - expected).sum() / 2 < 1.3 * random
+
+
+def test_shares_that_were_planned_are_public_and_add_up() -> None:
+    for gaussian, budget in ((False, Budget.of("1/3")), (True, Budget.of("1/3", "1e-6"))):
+        for adaptive in (False, True):
+            outlay = laid_out(mixed_schema(), 300, budget, gaussian=gaussian, adaptive=adaptive)
+            assert sum(item.part for item in outlay.items) == 1
+            labels = {item.label for item in outlay.items}
+            assert {LOOKS, SINGLES} <= labels
+            assert (PAIRS in labels) == (gaussian or adaptive)
+
+
+@pytest.mark.parametrize("columns", [3, 8, 24])
+def test_a_tree_of_pairs_is_counted_where_noise_leaves_something_of_it_and_else_paid_to_single_columns(
+    columns: int,
+) -> None:
+    facts = [{"name": f"c{i}", "kind": "integer", "lower": 0, "upper": 3, "public": True} for i in range(columns)]
+    schema, budget = dp.Schema.from_dict({"columns": facts}), Budget.of(1)
+    outlays = [laid_out(schema, n, budget, gaussian=False, adaptive=False) for n in (10, 100, 10**6)]
+    assert [outlay.pairs for outlay in outlays] == [0, 0, columns - 1]
+    for outlay in outlays:
+        assert sum(item.part for item in outlay.items) == 1
+        assert ({item.label for item in outlay.items} == {SINGLES}) == (outlay.pairs == 0)
+    # The rule turns once as rows grow, and pairs that were asked for are counted whatever it says.
+    pays = [bool(laid_out(schema, 2**k, budget, gaussian=False, adaptive=False).pairs) for k in range(4, 24)]
+    assert pays == sorted(pays)
+    assert laid_out(schema, 10, budget, gaussian=False, adaptive=False, pairs=2).pairs == 2
+
+
+def test_where_no_pairs_are_counted_the_suggestion_says_so_and_columns_are_independent() -> None:
+    rows = dependent(200)
+    assert "independently" in (PrivatePGM.suggest(CHAIN, 200, 1).reason or "")
+    assert "independently" not in (PrivatePGM.suggest(CHAIN, 10**6, 1).reason or "")
+    model: Any = dp.synthesize(dp.PrivateTable(rows, CHAIN), PrivatePGM(), epsilon=1, seed=0).model
+    joint = model.marginal(["a", "b"])
+    np.testing.assert_allclose(joint, np.outer(joint.sum(axis=1), joint.sum(axis=0)), atol=1e-9)
+
+
+def test_a_meter_draws_no_item_that_was_not_planned() -> None:
+    outlay = laid_out(CHAIN, 100, Budget.of(1), gaussian=False, adaptive=False)
+    meter = LaplaceMeter(outlay.items, SeededNoise(Budget.of(1), 0))
+    with pytest.raises(KeyError):
+        meter.histogram((SINGLES, "nobody"), np.array([1, 2, 3]))
+
+
+def test_gaussian_noise_without_delta_is_refused_by_name() -> None:
+    table = dp.PrivateTable(dependent(50), CHAIN)
+    with pytest.raises(dp.ParameterError, match="delta"):
+        dp.synthesize(table, PrivatePGM(kind_of_noise="gaussian"), epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("marginals", "bins", "words"),
+    [
+        ("income, height, age", 200, ["8,040,000 cells", "'tree'"]),
+        ("nobody", None, ["'nobody'"]),
+    ],
+)
+def test_marginals_that_cannot_be_counted_are_refused(marginals: str, bins: int | None, words: Sequence[str]) -> None:
+    facts = mixed_schema().to_dict()
+    facts["columns"][0]["upper"] = 1_000
+    table = dp.PrivateTable(mixed_table(20), dp.Schema.from_dict(facts))
+    noise = SeededNoise(Budget.of(1), 0)
+    with pytest.raises(dp.ParameterError) as caught:
+        PrivatePGM(strategy="given", marginals=marginals, bins=bins).fit(table, noise)
+    assert all(word in str(caught.value) for word in words)
+    assert noise.charges == ()
+
+
+def test_a_suggestion_says_when_little_but_noise_is_to_be_expected() -> None:
+    assert "little but noise" in PrivatePGM.suggest(CHAIN, 50, 0.1).reason
+    assert "little but noise" not in PrivatePGM.suggest(CHAIN, 5_000, 1).reason

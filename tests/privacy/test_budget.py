@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpsynth_core.errors import DPSynthError, ParameterError
+from dpsynth_core.privacy.budget import (
+    STATUS_ORDER,
+    Budget,
+    Guarantee,
+    compose,
+    exact,
+    float_up,
+    parallel,
+    parallel_by_value,
+    sequential,
+    stated,
+)
+
+fractions = st.fractions(min_value=Fraction(1, 10**6), max_value=100)
+deltas = st.fractions(min_value=0, max_value=Fraction(1, 100))
+budgets = st.builds(lambda e, d: Budget(epsilon=e, delta=d), fractions, deltas)
+weights = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=8)
+
+
+def test_a_budget_is_the_decimal_that_was_typed() -> None:
+    assert Budget.of(0.1).epsilon == Budget.of("0.1").epsilon == Budget.of(Decimal("0.1")).epsilon == Fraction(1, 10)
+    assert sequential([Budget.of(0.1)] * 10) == Budget.of(1)
+
+
+@given(budgets, weights)
+def test_shares_add_up_to_exactly_the_whole(budget: Budget, parts: list[float]) -> None:
+    assert sequential(budget.split(*parts)) == budget
+
+
+@given(st.lists(budgets, min_size=1, max_size=6))
+def test_compositions(parts: list[Budget]) -> None:
+    total, largest, two = sequential(parts), parallel(parts), parallel_by_value(parts)
+    assert total.epsilon == sum(part.epsilon for part in parts)
+    assert largest.epsilon == max(part.epsilon for part in parts)
+    assert total.covers(two)
+    assert two.covers(largest)
+    assert all(largest.covers(part) for part in parts)
+
+
+@given(fractions)
+def test_what_is_stated_is_never_less_than_what_was_spent(value: Fraction) -> None:
+    assert Fraction(float_up(value)) >= value
+    assert Fraction(math.nextafter(float_up(value), 0)) < value
+    assert exact(stated(value), parameter="value") >= value
+    assert stated(value) == pytest.approx(float(value), rel=1e-15)
+
+
+@given(budgets, st.integers(1, 20))
+def test_group_privacy_never_promises_more_than_the_person_was_promised(budget: Budget, k: int) -> None:
+    row = budget.per_row(k)
+    assert row.epsilon * k == budget.epsilon
+    # (e, d) per row is (k e, sum_{i<k} exp(i e) d) for k rows.
+    inflated = sum(math.exp(i * float(row.epsilon)) for i in range(k)) * float(row.delta)
+    assert inflated <= float(budget.delta) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, float("nan"), float("inf"), "much", None, "1/0"])
+def test_an_impossible_epsilon_is_refused_by_name(epsilon: object) -> None:
+    with pytest.raises(ParameterError, match="epsilon"):
+        Budget.of(epsilon)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("delta", [-0.1, 1, 2])
+def test_an_impossible_delta_is_refused_by_name(delta: float) -> None:
+    with pytest.raises(ParameterError, match="delta"):
+        Budget.of(1, delta)
+
+
+def test_impossible_arithmetic_is_refused() -> None:
+    for attempt in (
+        lambda: Budget.of(1).split(),
+        lambda: Budget.of(1).split(1, 0),
+        lambda: Budget.of(1).times(0),
+        lambda: Budget.of(1).per_row(0),
+        lambda: Budget.of(10_000, 0.1).per_row(2),
+        lambda: sequential([]),
+        lambda: parallel([]),
+        lambda: compose([]),
+        lambda: Guarantee(status="proven", budget=None),
+        lambda: Guarantee(status="sure", budget=Budget.of(1)),  # type: ignore[arg-type]
+        lambda: exact("x", parameter="epsilon"),
+    ):
+        with pytest.raises(DPSynthError):
+            attempt()
+
+
+def test_a_guarantee_speaks_in_floats_and_names_its_kind() -> None:
+    pure = Guarantee(status="proven", budget=Budget.of(0.1))
+    assert (pure.epsilon, pure.delta, pure.kind) == (0.1, 0.0, "pure")
+    assert Guarantee(status="proven", budget=Budget.of(1, 1e-6)).kind == "approximate"
+    nothing = Guarantee(status="none", budget=None)
+    assert (nothing.epsilon, nothing.delta, nothing.kind) == (math.inf, 1.0, "none")
+
+
+@given(st.lists(st.sampled_from(STATUS_ORDER), min_size=1, max_size=5))
+def test_a_composition_is_as_weak_as_its_weakest_part(statuses: list[str]) -> None:
+    parts = [Guarantee(status=s, budget=Budget.of(1), caveats=(s,)) for s in statuses]  # type: ignore[arg-type]
+    whole = compose(parts)
+    assert whole.status == max(statuses, key=STATUS_ORDER.index)
+    assert whole.epsilon == len(statuses)
+    assert set(whole.caveats) == set(statuses)
+
+
+def test_composition_with_a_reference_has_no_privacy_left() -> None:
+    assert (
+        compose([Guarantee(status="proven", budget=Budget.of(1)), Guarantee(status="none", budget=None)]).epsilon
+        == math.inf
+    )
+
+
+def test_guarantees_for_different_units_do_not_add_up() -> None:
+    with pytest.raises(DPSynthError, match="unit"):
+        compose([Guarantee(status="proven", budget=Budget.of(1), rows_per_person=k) for k in (1, 2)])
+
+
+def test_weakening_never_strengthens() -> None:
+    void = Guarantee(status="void", budget=Budget.of(1))
+    assert void.weakened("heuristic", "because").status == "void"
+    assert void.weakened("heuristic", "because").caveats == ("because",)

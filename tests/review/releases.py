@@ -1,0 +1,43 @@
+"""Outcomes to publish, shared by the tests of bundle, review and command line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+import dpsynth_core as dp
+from dpsynth_core.runs.configuration import Order, Outcome, run_order
+from dpsynth_core.table.schema import Schema
+from tests.mechanisms.test_contract import mixed_schema, mixed_table
+
+HOSTILE = "=<script>alert(1)</script> [x](javascript:y) `|**b** & ünï"
+"""A column name that tries to be a formula, HTML, a link and a table cell at once."""
+
+
+class Deaf:
+    """A channel that nobody listens to."""
+
+    def put(self, message: tuple[str, str, Any]) -> None:
+        """Ignore it."""
+
+
+def outcome_of(table: pd.DataFrame, schema: Schema, key: str = "kd_tree", **order: Any) -> Outcome:
+    return run_order(table, schema, Order(mechanism=dp.MECHANISMS[key](), **{"epsilon": "1", **order}), "id", Deaf())
+
+
+def mixed_outcome(**order: Any) -> Outcome:
+    return outcome_of(mixed_table(), mixed_schema(), **order)
+
+
+def hostile_outcome() -> tuple[pd.DataFrame, Outcome]:
+    schema = Schema.from_dict(
+        {
+            "columns": [
+                {"name": HOSTILE, "kind": "categorical", "categories": ["=1+1", "<b>x</b>"], "public": True},
+                {"name": "</script>", "kind": "integer", "lower": 0, "upper": 9, "public": True},
+            ]
+        }
+    )
+    table = pd.DataFrame({HOSTILE: ["=1+1", "<b>x</b>"] * 50, "</script>": list(range(10)) * 10})
+    return table, outcome_of(table, schema)

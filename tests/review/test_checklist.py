@@ -1,0 +1,384 @@
+"""What a reviewer is told, and what a reviewer cannot do."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import sqlalchemy as sa
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dpsynth_core as dp
+from dpsynth_core.diagnostics.base import Measure, Result, Scale
+from dpsynth_core.diagnostics.evaluation import Evaluation
+from dpsynth_core.errors import DPSynthError, LedgerError, ParameterError
+from dpsynth_core.inference import ErrorRates, Proportion
+from dpsynth_core.ledger.accounts import Account, Entry, Ledger
+from dpsynth_core.mechanisms import MECHANISMS
+from dpsynth_core.privacy.budget import STATUS_ORDER, Budget
+from dpsynth_core.review import (
+    Checklist,
+    Docket,
+    Evidence,
+    Publication,
+    Thresholds,
+    approval,
+    checklist,
+    decide,
+    gather,
+    release_bundle,
+    release_digest,
+)
+from dpsynth_core.review.decision import missing_for
+from dpsynth_core.review.evidence import Search, default_pair
+from dpsynth_core.review.thresholds import LIMITS
+from dpsynth_core.runs.configuration import Outcome
+from tests.mechanisms.test_contract import mixed_schema, mixed_table
+from tests.review.releases import mixed_outcome, outcome_of
+
+N = 300
+SAID = Publication(title="Clinic", published=date(2026, 1, 2))
+SCALE = Scale(name="x", low=0, high=1, better="lower", good="0")
+
+
+@cache
+def outcome() -> Outcome:
+    return mixed_outcome()
+
+
+def measure(value: float | None, low: float | None = None, high: float | None = None) -> Measure:
+    return Measure(name="age", columns=("age",), value=value, low=low, high=high, reading="So it is.")
+
+
+def evidence(value: float | None = 0.01, low: float | None = None, high: float | None = None, **rest: Any) -> Evidence:
+    """The same number for every diagnostic."""
+    noise = {"scores": pd.DataFrame({"score": ["pure noise"], "value": [1.0]})}
+    results = tuple(
+        Result(key=key, title=key, scale=SCALE, headline=measure(value, low, high), tables=noise)
+        for key in ("marginals", "pairs", "pmse", "mmd")
+    )
+    rates = ErrorRates(
+        test="ordinary", epsilon=1.0, n1=150, n2=150, effect=1.0, alpha=0.05, undefined=0,
+        type_one=Proportion(count=5, reps=100), type_two=Proportion(count=5, reps=100),
+    )  # fmt: skip
+    given = {"nearest": None, "discoveries": rates, "pair": ("age", "sex"), **rest}
+    return Evidence(evaluation=Evaluation(results=results), **given)
+
+
+def paid(total: str = "3", path: Path | None = None) -> tuple[Account, Entry]:
+    assert path is not None
+    ledger = Ledger(f"sqlite:///{path}/ledger.db")
+    ledger.open_account("x", total=Budget.of(total))
+    ledger.commit(ledger.reserve("x", outcome().order.total, purpose="Synthesize").id)
+    account = ledger.account("x")
+    assert account is not None
+    return account, account.entries[0]
+
+
+def good(**change: Any) -> Checklist:
+    return checklist(outcome(), N, Thresholds(), **{"evidence": evidence(), "public": True, **change})
+
+
+# ------------------------------------------------------------------ privacy
+
+
+@pytest.mark.parametrize("status", STATUS_ORDER)
+def test_the_guarantee_is_told_as_it_is(status: Any) -> None:
+    made = replace(outcome(), guarantee=outcome().guarantee.weakened(status, "Because."))
+    check = checklist(made, N, Thresholds(), evidence=evidence(), public=True)["guarantee"]
+    assert check.measured == status
+    assert check.state == {"proven": "pass", "asymptotic": "warn", "heuristic": "warn"}.get(status, "fail")
+    assert "Because." in check.details
+
+
+def test_a_seeded_run_cannot_be_released_whatever_its_guarantee_says() -> None:
+    made = replace(outcome(), order=replace(outcome().order, seed=1))
+    found = checklist(made, N, Thresholds(), evidence=evidence(), public=True)
+    assert found["guarantee"].state == "fail"
+    assert "seeded" in found["guarantee"].evidence
+
+
+def test_a_fact_read_from_the_data_follows_here_by_name() -> None:
+    column = replace(outcome().schema["age"], public=False, origin="read from the data")
+    made = replace(outcome(), schema=outcome().schema.with_column(column))
+    found = checklist(made, N, Thresholds(), evidence=evidence(), public=True)
+    assert found["facts"].state == "fail"
+    assert "age" in found["facts"].evidence
+    assert any(line.startswith("read from the data: age") for line in found["facts"].details)
+    assert found["guarantee"].state == "fail"
+    assert "No." in found.answer
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("Ada,\n<b>steward</b>", "; declared by Ada, <b>steward</b>"), (" ", "; nobody is named as having declared them")],
+)
+@pytest.mark.parametrize("public", [True, False])
+def test_who_declared_the_facts_is_told(name: str, said: str, public: bool) -> None:
+    schema = replace(outcome().schema, declared_by=name)
+    if not public:
+        schema = schema.with_column(replace(schema["age"], public=False, origin="read from the data"))
+    found = checklist(replace(outcome(), schema=schema), N, Thresholds(), evidence=evidence(), public=True)
+    assert found["facts"].measured.endswith(f"columns{said}")
+    assert found["facts"].state == ("pass" if public else "fail")
+
+
+def test_the_ledger_must_have_charged_this_very_run(tmp_path: Path) -> None:
+    account, charge = paid(path=tmp_path)
+    assert good(public=False)["ledger"].state == "fail"
+    assert good(public=False, account=account)["ledger"].state == "fail"
+    assert good(public=False, account=account, charge=replace(charge, state="reserved"))["ledger"].state == "fail"
+    assert good(public=False, account=account, charge=replace(charge, budget=Budget.of(2)))["ledger"].state == "fail"
+    check = good(public=False, account=account, charge=charge)["ledger"]
+    assert check.state == "pass"
+    assert "2 of 3 left" in check.measured
+    assert "Synthesize, epsilon 1" in check.details[0]
+
+
+@pytest.mark.parametrize(("policy", "state"), [("1", "pass"), ("0.9999", "fail"), ("3", "pass")])
+def test_epsilon_is_held_against_the_policy(policy: str, state: str) -> None:
+    check = checklist(outcome(), N, Thresholds(epsilon=policy), public=True)["epsilon"]
+    assert (check.state, check.value) == (state, 1.0)
+    assert not check.final
+
+
+def test_the_policy_is_on_all_that_was_taken_from_the_data_set(tmp_path: Path) -> None:
+    ledger = Ledger(f"sqlite:///{tmp_path}/ledger.db")
+    ledger.open_account("x", total=Budget.of(3))
+    for purpose in ("one", "two"):
+        ledger.commit(ledger.reserve("x", Budget.of(1), purpose=purpose).id)
+    check = good(account=ledger.account("x"))["epsilon"]
+    assert check.value == 2.0
+    assert check.state == "fail"
+
+
+@pytest.mark.parametrize(("delta", "state"), [("0", "pass"), ("1e-6", "pass"), ("1e-5", "fail")])
+def test_delta_is_held_against_the_policy(delta: str, state: str) -> None:
+    made = replace(outcome(), order=replace(outcome().order, delta=delta))
+    assert checklist(made, N, Thresholds(), public=True)["delta"].state == state
+
+
+def test_a_delta_as_large_as_one_row_is_a_warning() -> None:
+    made = replace(outcome(), order=replace(outcome().order, delta="1/300"))
+    assert checklist(made, N, Thresholds(delta="0.1"), public=True)["delta"].state == "warn"
+
+
+@pytest.mark.parametrize("key", MECHANISMS)
+def test_every_mechanism_says_what_to_beware_of(key: str) -> None:
+    assert len(MECHANISMS[key].beware) > 20
+    assert MECHANISMS[key].beware.endswith(".")
+
+
+# ------------------------------------------------------------------ quality
+
+
+def test_nothing_is_taken_for_granted_while_nobody_has_looked() -> None:
+    found = good(evidence=None)
+    assert {check.key for check in found.of("open")} == {*LIMITS, "nearest"}
+    assert "Not yet" in found.answer
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "state"),
+    [(0.09, 0.01, 0.2, "pass"), (0.11, 0.09, 0.2, "warn"), (0.2, 0.11, 0.3, "fail"), (0.2, None, None, "fail"),
+     (None, None, None, "fail")],
+)  # fmt: skip
+def test_a_score_fails_where_its_whole_interval_is_beyond(value: Any, low: Any, high: Any, state: str) -> None:
+    check = good(evidence=evidence(value, low, high))["columns"]
+    assert check.state == state
+    assert not check.final
+
+
+@given(st.floats(0.001, 1.0), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
+def test_a_stricter_threshold_never_helps(limit: float, value: float, share: float) -> None:
+    def rank(asked: float) -> int:
+        found = checklist(outcome(), N, Thresholds(columns=asked), evidence=evidence(value, value * share), public=True)
+        return ("pass", "warn", "fail").index(found["columns"].state)
+
+    assert rank(max(limit / 2, 1e-4)) >= rank(limit)
+
+
+@pytest.mark.parametrize(("count", "state"), [(5, "pass"), (9, "warn"), (40, "fail")])
+def test_false_discoveries_are_counted(count: int, state: str) -> None:
+    rates = evidence().discoveries
+    assert rates is not None
+    check = good(evidence=evidence(discoveries=replace(rates, type_one=Proportion(count=count, reps=100))))
+    assert check["false_discovery"].state == state
+    assert f"about {count} would report one" in check["false_discovery"].evidence
+
+
+def test_what_cannot_be_simulated_is_a_warning_with_its_reason() -> None:
+    check = good(evidence=evidence(discoveries=None, problems={"discoveries": "No groups."}))["false_discovery"]
+    assert check.state == "warn"
+    assert "No groups." in check.evidence
+
+
+def test_evidence_is_gathered_from_a_release() -> None:
+    example = dp.EXAMPLES["two_groups_signal"]
+    table = example.load(400)
+    made = outcome_of(table, example.schema, "perturbed_histogram")
+    stages: list[float] = []
+    found = gather(
+        dp.PrivateTable(table, example.schema), Search(outcome=made, diagnostics=("marginals", "pairs")),
+        progress=lambda stage, done, /, *points: stages.append(done),
+    )  # fmt: skip
+    assert stages == sorted(stages)
+    assert found.nearest is not None
+    assert found.discoveries is not None
+    assert found.pair == default_pair(example.schema)
+    checks = checklist(made, 400, Thresholds(), evidence=found, public=True)
+    assert {check.key for check in checks.of("open")} == {"pmse_ratio", "mmd"}
+    again = gather(dp.PrivateTable(table, example.schema), Search(outcome=made, evaluation=found.evaluation))
+    assert again.evaluation is found.evaluation
+
+
+def test_a_table_without_groups_says_so() -> None:
+    schema = dp.Schema.from_dict(
+        {"columns": [{"name": "a", "kind": "integer", "lower": 0, "upper": 9, "public": True}]}
+    )
+    table = pd.DataFrame({"a": list(range(10)) * 4})
+    made = outcome_of(table, schema)
+    found = gather(dp.PrivateTable(table, schema), Search(outcome=made, diagnostics=("marginals",)))
+    assert found.discoveries is None
+    assert "two levels" in found.problems["discoveries"]
+
+
+# ------------------------------------------------------------------ thresholds
+
+
+@pytest.mark.parametrize("change", [{"epsilon": "0"}, {"delta": "1"}, {"columns": 0.0}, {"mmd": 2.0}, {"pairs": True}])
+def test_thresholds_make_sense(change: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError):
+        Thresholds(**change)
+
+
+def test_thresholds_come_back_as_they_were() -> None:
+    asked = Thresholds(epsilon="1/3", pairs=0.5)
+    assert Thresholds.from_dict(asked.to_dict()) == asked
+    with pytest.raises(ParameterError, match="allowed: columns"):
+        Thresholds.from_dict({"magic": 1})
+    assert set(LIMITS) == {part.name for part in fields(Thresholds)} - {"epsilon", "delta"}
+
+
+# ------------------------------------------------------------------ decisions
+
+
+def ruled(checks: Checklist, choice: Any = "approve", **change: Any) -> Any:
+    terms = {"reviewer": "Ada", "note": "", "thresholds": Thresholds(), "release": "r", "bundle": "b"}
+    return decide(checks, choice, **{**terms, "publication": SAID, **change})
+
+
+def test_what_passes_can_be_approved_and_carries_its_grounds() -> None:
+    decision = ruled(good(evidence=evidence(nearest=None)))
+    assert decision.thresholds == Thresholds()
+    assert decision.states["columns"] == "pass"
+    assert decision.measured["epsilon"] == "epsilon 1"
+
+
+def test_a_void_guarantee_cannot_be_approved_for_any_reason() -> None:
+    made = replace(outcome(), guarantee=outcome().guarantee.weakened("void", "Read."))
+    checks = checklist(made, N, Thresholds(), evidence=evidence(), public=True)
+    with pytest.raises(DPSynthError, match="cannot be overruled"):
+        ruled(checks, note="I want it.")
+    assert ruled(checks, "hold").choice == "hold"
+    with pytest.raises(DPSynthError):
+        release_bundle(made)
+
+
+def test_nothing_open_can_be_approved() -> None:
+    with pytest.raises(DPSynthError, match="evidence is missing"):
+        ruled(good(evidence=None), note="In a hurry.")
+
+
+def test_a_failed_threshold_needs_a_reason() -> None:
+    checks = good(evidence=evidence(0.9, 0.8, 1.0))
+    with pytest.raises(DPSynthError, match="Say in the note why"):
+        ruled(checks)
+    assert ruled(checks, note="For teaching only.").note == "For teaching only."
+
+
+def test_there_must_be_a_bundle_to_approve() -> None:
+    with pytest.raises(DPSynthError, match="no release bundle"):
+        ruled(good(), bundle="")
+
+
+def test_what_is_missing_shrinks() -> None:
+    checks = good(evidence=evidence(0.9, 0.8, 1.0))
+    lengths = [
+        len(missing_for(checks, *given)) for given in ((None, "", ""), ("approve", "", ""), ("approve", "A", ""))
+    ]
+    assert lengths == [2, 2, 1]
+    assert missing_for(checks, "approve", "A", "Because.") == []
+    assert missing_for(checks, "hold", "A", "") == []
+
+
+def test_a_digest_is_of_rows_facts_and_configuration() -> None:
+    made = outcome()
+    assert release_digest(made) == release_digest(replace(made, seconds=9.0))
+    assert release_digest(made) != release_digest(mixed_outcome())
+    assert release_digest(made) != release_digest(replace(made, order=replace(made.order, epsilon="2")))
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> tuple[Ledger, Docket]:
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    ledger = Ledger(url)
+    ledger.open_account("x", total=Budget.of(3))
+    return ledger, Docket(url)
+
+
+def test_decisions_are_kept_and_never_overwritten(books: tuple[Ledger, Docket]) -> None:
+    docket = books[1]
+    first, second = ruled(good()), ruled(good(evidence=None), "hold", note="Wait.")
+    docket.record("x", first, ticket="1")
+    assert approval(docket.history("x"), "r") == first
+    docket.record("x", second, ticket="2")
+    assert docket.history("x") == (first, second)
+    assert approval(docket.history("x"), "r") is None
+    assert approval(docket.history("x"), "another") is None
+
+
+def test_a_ticket_is_recorded_once(books: tuple[Ledger, Docket]) -> None:
+    for reviewer in ("Ada", "Ada", "Bob"):
+        books[1].record("x", ruled(good(), reviewer=reviewer), ticket="same")
+    assert [decision.reviewer for decision in books[1].history("x")] == ["Ada"]
+
+
+def test_a_decision_needs_an_account(books: tuple[Ledger, Docket]) -> None:
+    with pytest.raises(LedgerError, match="no account"):
+        books[1].record("unknown", ruled(good()), ticket="1")
+    assert books[1].history("unknown") == ()
+
+
+def test_a_ledger_from_before_decisions_learns_to_keep_them(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    Ledger(url).open_account("x", total=Budget.of(3))
+    with sa.create_engine(url).begin() as connection:
+        connection.execute(sa.text("drop table if exists dpsynth_decisions"))
+    docket = Docket(url)
+    docket.record("x", ruled(good()), ticket="1")
+    assert len(docket.history("x")) == 1
+
+
+@pytest.mark.parametrize(
+    "thing", [evidence(), good(), good()["columns"], ruled(good())], ids=lambda x: type(x).__name__
+)
+def test_nothing_of_a_review_enters_a_bundle(thing: Any) -> None:
+    assert thing.releasable is False
+    with pytest.raises(DPSynthError, match="not made for publication"):
+        release_bundle(outcome(), thing)
+
+
+def test_the_checklist_shows_no_row() -> None:
+    private = dp.PrivateTable(mixed_table(), mixed_schema())
+    found = gather(private, Search(outcome=outcome(), diagnostics=("marginals",)))
+    checks = checklist(outcome(), N, Thresholds(), evidence=found, public=True)
+    text = " ".join((checks["nearest"].evidence, *checks["nearest"].details))
+    assert "not a proof of privacy" in text
+    assert not any(str(label) in text.split() for label in mixed_schema()["sex"].labels)

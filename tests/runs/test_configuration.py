@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import dpsynth_core as dp
+from dpsynth_core.errors import DPSynthError
+from dpsynth_core.mechanisms import MECHANISMS
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.runs.configuration import Order, run_order
+from tests.stepping import Stepping
+
+
+class Listener:
+    """A channel that only writes down."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[str, str, object]] = []
+
+    def put(self, message: tuple[str, str, object]) -> None:
+        self.messages.append(message)
+
+
+@pytest.mark.parametrize("key", MECHANISMS)
+def test_an_order_survives_json(key: str) -> None:
+    example = dp.EXAMPLES["mixture"]
+    order = Order(mechanism=MECHANISMS[key].suggest(example.schema, 1_000, 1), epsilon="0.1", copies=3)
+    assert Order.from_json(order.to_json()) == order
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        "{}",
+        '{"mechanism": "magic"}',
+        '{"mechanism": "kd_tree", "parameters": {"depth": 3}}',
+        '{"mechanism": "kd_tree", "parameters": {"reason": "x"}}',
+        '{"mechanism": "kd_tree", "parameters": []}',
+        '{"mechanism": "kd_tree", "parameters": {"split_share": 2}}',
+        '{"mechanism": "kd_tree", "epsilon": "much"}',
+        '{"mechanism": "kd_tree", "copies": 0}',
+        '{"mechanism": "kd_tree", "copies": "two"}',
+        '{"mechanism": "kd_tree", "seed": 3}',
+    ],
+)
+def test_a_broken_configuration_is_refused_in_words(text: str) -> None:
+    with pytest.raises(DPSynthError):
+        Order.from_json(text)
+
+
+def test_several_tables_cost_the_sum() -> None:
+    example = dp.EXAMPLES["two_groups_signal"]
+    order = Order(mechanism=MECHANISMS["kd_tree"](), epsilon="0.1", copies=3)
+    listener = Listener()
+    outcome = run_order(example.load(), example.schema, order, "id", listener)
+    assert order.total == Budget.of("0.3")
+    assert outcome.guarantee.budget == Budget.of("0.3")
+    assert outcome.guarantee.status == "proven"
+    assert [len(table) for table in outcome.tables] == [500, 500, 500]
+    assert not outcome.tables[0].equals(outcome.tables[1])
+    assert outcome.leaves is not None
+
+
+def test_a_worker_says_that_it_draws_before_it_draws_and_reports_forwards() -> None:
+    example = dp.EXAMPLES["two_groups_signal"]
+    listener = Listener()
+    run_order(example.load(), example.schema, Order(mechanism=MECHANISMS["kd_tree"](), epsilon="1"), "id", listener)
+    kinds = [kind for _, kind, _ in listener.messages]
+    assert kinds[0] == "stage"
+    assert "drawing" in kinds
+    done = [content[1] for _, kind, content in listener.messages if kind == "stage"]  # type: ignore[index]
+    assert done == sorted(done)
+
+
+def test_seeded_orders_repeat_and_are_not_private() -> None:
+    example = dp.EXAMPLES["two_groups_signal"]
+    order = Order(mechanism=MECHANISMS["kd_tree"](), epsilon="1", copies=2, seed=5)
+    first, second = (run_order(example.load(), example.schema, order, "id", Listener()) for _ in range(2))
+    assert first.tables[1].equals(second.tables[1])
+    assert not first.tables[0].equals(first.tables[1])
+    assert first.guarantee.status == "none"
+    assert "seed" not in json.loads(order.to_json())
+
+
+def test_figures_to_watch_are_passed_on_and_begin_afresh_with_every_table() -> None:
+    example = dp.EXAMPLES["two_groups_signal"]
+    listener = Listener()
+    order = Order(mechanism=Stepping(steps=3, pause=0), epsilon="1", copies=2)
+    run_order(example.load(), example.schema, order, "id", listener)
+    heard: list[object] = []
+    for _, kind, content in listener.messages:
+        if kind == "another":
+            heard.append(kind)
+        elif kind == "stage":
+            heard += [(point.series, point.x) for point in content[2]]  # type: ignore[index]
+    line = [("distance", 1.0), ("distance", 2.0), ("distance", 3.0)]
+    assert heard == [*line, "another", *line]

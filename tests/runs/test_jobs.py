@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from dpsynth_core.errors import LedgerError
+from dpsynth_core.progress import MOST_POINTS, Point, Series, extend
+from dpsynth_core.runs.jobs import Job, JobRunner, reporter
+from tests.runs import job_tasks
+
+
+class Till:
+    """A settlement that writes down what became of the charge."""
+
+    def __init__(self, error: str = "") -> None:
+        self.settled: list[str] = []
+        self._error = error
+
+    def commit(self) -> None:
+        if self._error:
+            raise LedgerError(self._error)
+        self.settled.append("committed")
+
+    def refund(self, reason: str) -> None:
+        self.settled.append("refunded")
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[JobRunner]:
+    runner = JobRunner()
+    yield runner
+    runner.close()
+
+
+def wait(condition: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "nothing happened"
+        time.sleep(0.01)
+
+
+def finish(job: Job) -> Job:
+    wait(lambda: not job.active)
+    return job
+
+
+def process_of(job: Job) -> int:
+    wait(lambda: "process" in job.stage)
+    return int(job.stage.rsplit(" ", 1)[1])
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+        with open(f"/proc/{pid}/stat", encoding="ascii") as status:
+            return status.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):  # it may go at any of these steps
+        return False
+
+
+def test_a_job_reports_and_its_charge_is_settled_before_its_result_is_visible(runner: JobRunner) -> None:
+    seen: list[object] = []
+    till = Till()
+    till.commit = lambda: seen.append(job.result)  # type: ignore[method-assign]
+    job = runner.submit("Add", job_tasks.add, 2, 3, settlement=till)
+    finish(job)
+    assert (job.state, job.result, job.charged, job.stage) == ("finished", 5, True, "Adding")
+    assert seen == [None]
+
+
+def test_teaching_charges_nothing(runner: JobRunner) -> None:
+    assert finish(runner.submit("Add", job_tasks.add, 2, 3)).charged is None
+
+
+@pytest.mark.parametrize(("drawing", "settled"), [(False, "refunded"), (True, "committed")])
+def test_cancelling_ends_the_process_and_gives_back_what_was_not_used(
+    runner: JobRunner, drawing: bool, settled: str
+) -> None:
+    till = Till()
+    job = runner.submit("Sleep", job_tasks.sleep, 600, drawing, settlement=till)
+    pid = process_of(job)
+    runner.cancel(job)
+    finish(job)
+    assert job.state == "cancelled"
+    assert till.settled == [settled]
+    assert job.charged is (settled == "committed")
+    wait(lambda: not alive(pid), seconds=10)
+
+
+def test_a_busy_process_is_killed_too(runner: JobRunner) -> None:
+    job = runner.submit("Spin", job_tasks.spin)
+    pid = process_of(job)
+    runner.cancel(job)
+    wait(lambda: not alive(pid), seconds=10)
+    assert finish(job).state == "cancelled"
+
+
+@pytest.mark.parametrize(("drawing", "settled"), [(False, "refunded"), (True, "committed")])
+def test_a_worker_that_dies_is_reported_and_settled(runner: JobRunner, drawing: bool, settled: str) -> None:
+    till = Till()
+    job = finish(runner.submit("Die", job_tasks.die, drawing, settlement=till))
+    assert job.state == "failed"
+    assert "unexpectedly" in job.problem
+    assert till.settled == [settled]
+
+
+def test_errors_are_told_in_words_and_unexpected_ones_only_by_their_kind(runner: JobRunner) -> None:
+    assert finish(runner.submit("Fail", job_tasks.fail)).problem == "This cannot be done; do that."
+    job = finish(runner.submit("Leak", job_tasks.leak))
+    assert job.state == "failed"
+    assert "RuntimeError" in job.problem
+    assert "4711" not in job.problem
+
+
+def test_a_result_whose_charge_cannot_be_recorded_is_not_shown(runner: JobRunner) -> None:
+    job = finish(runner.submit("Add", job_tasks.add, 2, 3, settlement=Till("The ledger is gone.")))
+    assert (job.state, job.result) == ("failed", None)
+    assert "ledger" in job.problem
+
+
+def test_more_jobs_than_workers_wait_their_turn_and_know_their_place(runner: JobRunner) -> None:
+    first, second = (runner.submit("Sleep", job_tasks.sleep, 600, False) for _ in range(2))
+    process_of(first)
+    process_of(second)
+    till = Till()
+    third = runner.submit("Add", job_tasks.add, 1, 1)
+    fourth = runner.submit("Add", job_tasks.add, 2, 2, settlement=till)
+    fifth = runner.submit("Add", job_tasks.add, 3, 3)
+    assert [job.state for job in (third, fourth, fifth)] == ["waiting"] * 3
+    assert [runner.ahead(job) for job in (first, second, third, fourth, fifth)] == [0, 0, 2, 3, 4]
+    runner.cancel(fourth)
+    assert (fourth.state, fourth.charged, fourth.started, till.settled) == ("cancelled", False, None, ["refunded"])
+    assert [runner.ahead(job) for job in (third, fifth)] == [2, 3]
+    runner.cancel(first)
+    assert finish(third).result == 2
+    assert finish(fifth).result == 6
+    assert runner.ahead(fifth) == 0
+    runner.cancel(second)
+    finish(second)
+
+
+@pytest.mark.slow
+def test_a_large_table_that_waits_does_not_hold_up_a_cancel(runner: JobRunner) -> None:
+    first, second = (runner.submit("Spin", job_tasks.spin) for _ in range(2))
+    pid = process_of(first)
+    process_of(second)
+    third = runner.submit("Size", job_tasks.size, b"x" * 50_000_000)
+    runner.cancel(first)
+    wait(lambda: not alive(pid), seconds=10)
+    assert finish(third).result == 50_000_000
+    runner.cancel(second)
+    finish(second)
+
+
+def test_a_cancelled_job_cannot_be_cancelled_twice(runner: JobRunner) -> None:
+    till = Till()
+    job = runner.submit("Sleep", job_tasks.sleep, 600, True, settlement=till)
+    process_of(job)
+    for _ in range(3):
+        runner.cancel(job)
+    finish(job)
+    assert till.settled == ["committed"]
+
+
+@pytest.mark.slow
+def test_an_idle_worker_that_is_killed_does_no_harm() -> None:
+    runner = JobRunner(at_once=1)
+    try:
+        used = process_of(runner.submit("Sleep", job_tasks.sleep, 0, False))
+        wait(lambda: any(pid != used for pid in worker_pids(runner)))
+        (idle,) = (pid for pid in worker_pids(runner) if pid != used)
+        os.kill(idle, signal.SIGKILL)
+        wait(lambda: not runner._pool.active)
+        assert finish(runner.submit("Add", job_tasks.add, 2, 2)).result == 4
+    finally:
+        runner.close()
+
+
+def worker_pids(runner: JobRunner) -> list[int]:
+    return list(runner._pool._pool_manager.worker_manager.workers)
+
+
+def test_points_reach_the_owner_while_the_job_runs(runner: JobRunner) -> None:
+    job = runner.submit("Walk", job_tasks.walk, 600)
+    wait(lambda: bool(job.series) and len(job.series["height"].points) >= 3)
+    assert job.active
+    line = job.series["height"]
+    assert line.points[:3] == [(0, 0), (1, 1), (2, 4)]
+    assert (line.along, line.releasable) == ("step", True)
+    runner.cancel(job)
+    finish(job)
+
+
+def test_a_quick_loop_loses_no_point_and_sends_few_messages() -> None:
+    class Listener:
+        def __init__(self) -> None:
+            self.contents: list[Any] = []
+
+        def put(self, message: tuple[str, str, Any]) -> None:
+            self.contents.append(message[2])
+
+    listener = Listener()
+    report = reporter("id", listener)
+    for i in range(10_000):
+        report("Sampling", i / 10_000, Point(series="height", x=i, y=i))
+    report("Drawing rows", 1.0)
+    assert len(listener.contents) < 1_000
+    assert [point.x for _, _, points in listener.contents for point in points] == list(range(10_000))
+
+
+def test_a_long_line_is_thinned_and_one_private_point_makes_it_private() -> None:
+    lines: dict[str, Series] = {}
+    for i in range(5_000):
+        extend(lines, (Point(series="height", x=i, y=2 * i, releasable=i != 4_000),))
+    line = lines["height"]
+    assert len(line.points) <= MOST_POINTS
+    assert line.points[-1] == (4_999, 9_998)
+    assert line.points == sorted(line.points)
+    assert not line.releasable

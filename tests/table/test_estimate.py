@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import contextlib
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from dpsynth_core.errors import ParameterError
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.noise import SecureNoise, SeededNoise
+from dpsynth_core.privacy.recording import Recorder, Replay
+from dpsynth_core.table.estimate import (
+    NothingFoundError,
+    discover_categories,
+    discovery_threshold,
+    estimate_bounds,
+    range_edges,
+)
+
+RNG = np.random.default_rng(11)
+
+
+def seeded(epsilon: float = 1, delta: float = 0, seed: int = 0) -> SeededNoise:
+    return SeededNoise(Budget.of(epsilon, delta), seed=seed)
+
+
+def test_a_range_is_found_around_nearly_all_rows() -> None:
+    incomes = pd.Series(RNG.lognormal(10, 0.5, 5_000))
+    found = estimate_bounds(incomes, epsilon=0.5, noise=SecureNoise(Budget.of(0.5)))
+    inside = incomes.between(found.lower, found.upper).mean()
+    assert inside > 0.95
+    assert 0 < found.lower < found.upper <= 1e6
+    assert found.guarantee.status == "proven"
+    assert found.guarantee.epsilon == 0.5
+
+
+def test_negative_numbers_missing_values_and_text_are_no_obstacle() -> None:
+    values = pd.Series([*RNG.normal(0, 1, 3_000), np.nan, np.inf, -np.inf, "about 3"], dtype=object)
+    found = estimate_bounds(values, epsilon=1, noise=seeded())
+    assert -5 <= found.lower < 0 < found.upper <= 5
+
+
+def test_the_edges_are_round_and_symmetric() -> None:
+    edges = range_edges()
+    assert (np.diff(edges) > 0).all()
+    assert (edges == -edges[::-1]).all()
+    assert {1e-6, 0.2, 5.0, 1e12} <= set(edges)
+
+
+def test_too_little_data_says_so_and_charges_all_the_same() -> None:
+    noise = seeded(0.1)
+    with pytest.raises(NothingFoundError, match="is spent"):
+        estimate_bounds(pd.Series([1.0, 2.0]), epsilon=0.1, noise=noise)
+    assert noise.spent == Budget.of(0.1)
+
+
+@given(
+    st.lists(st.floats(allow_nan=True), min_size=1, max_size=20),
+    st.floats(allow_nan=True),
+)
+def test_one_replaced_row_moves_the_range_counts_by_at_most_two(rows: list[float], intruder: float) -> None:
+    recorder = Recorder(seeded(100))
+    replay = None
+    for values in (rows, [*rows[:-1], intruder]):
+        noise = recorder if replay is None else replay
+        with contextlib.suppress(NothingFoundError):
+            estimate_bounds(pd.Series(values), epsilon=100, noise=noise)
+        replay = replay or Replay(recorder)
+    assert replay.finished
+    assert replay.excess <= 1
+
+
+def test_several_rows_per_person_cost_more_noise_for_the_same_claim() -> None:
+    noise = Recorder(seeded())
+    found = estimate_bounds(pd.Series(RNG.normal(0, 1, 20_000)), epsilon=1, noise=noise, rows_per_person=4)
+    assert noise.spent == Budget.of(0.25)
+    assert found.guarantee.epsilon == 1
+    assert found.guarantee.rows_per_person == 4
+
+
+def test_common_labels_are_named_and_rare_ones_are_not() -> None:
+    labels = pd.Series(["flu"] * 500 + ["cold"] * 300 + ["a very rare disease"], dtype="str")
+    found = discover_categories(labels, epsilon=1, delta=1e-6, noise=SecureNoise(Budget.of(1, 1e-6)))
+    assert found.categories == ("cold", "flu")
+    assert found.guarantee.kind == "approximate"
+    assert found.guarantee.delta == 1e-6
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1, 5, 40])
+@pytest.mark.parametrize("delta", [1e-9, 1e-6, 0.3])
+def test_the_threshold_keeps_a_single_row_hidden(epsilon: float, delta: float) -> None:
+    threshold = discovery_threshold(Fraction(repr(epsilon)), Fraction(repr(delta)))
+    a = np.exp(-epsilon / 2)
+
+    def passes(t: int) -> float:
+        return float(a ** (t - 1) / (1 + a))
+
+    assert passes(threshold) <= delta
+    assert passes(threshold - 2) > delta or threshold <= 3  # and it is not needlessly high
+
+
+def test_the_chance_that_a_single_row_is_named_is_what_delta_says() -> None:
+    """At a delta large enough to be seen, over many runs, by exact binomial bounds."""
+    epsilon, delta, runs = 1.0, 0.05, 4_000
+    threshold = discovery_threshold(Fraction(1), Fraction(1, 20))
+    noise = SeededNoise(Budget.of(10**6), seed=3)
+    noisy = noise.laplace(np.ones(runs, dtype=int), sensitivity=2, epsilon=epsilon, label="t")
+    named = int((noisy >= threshold).sum())
+    assert stats.binomtest(named, runs, delta, alternative="greater").pvalue > 1e-6
+
+
+def test_discovery_needs_a_delta() -> None:
+    with pytest.raises(ParameterError, match="delta"):
+        discover_categories(pd.Series(["a"]), epsilon=1, delta=0, noise=seeded())
+    with pytest.raises(NothingFoundError, match="is spent"):
+        discover_categories(pd.Series(["a"]), epsilon=1, delta=1e-6, noise=seeded(1, 1e-6))
+    with pytest.raises(NothingFoundError):
+        discover_categories(pd.Series([None], dtype=object), epsilon=1, delta=1e-6, noise=seeded(1, 1e-6))
