@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from tests.waiting.browser import PATIENCE
+
 ROOT = Path(__file__).parents[2]
-PATIENCE = 30
-"""Seconds after which something that should have happened counts as not happening."""
 CHROMIUM_OPTIONS = [
     "--headless",
     "--no-sandbox",

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 
-import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.schema import Schema
+from tests.waiting.browser import csv_of, go, open_estimates, press, quiet, release_with, spent, upload, use, write
 
 pytestmark = pytest.mark.browser
 
@@ -21,62 +19,6 @@ Visit = Callable[[], Page]
 FROM = 4
 """Place of the editor's column of lower bounds."""
 HOSTILE = ["<img src=x onerror=alert(1)>", "**bold**", "$x$", ":red[x]", "[link](http://example.org)"]
-CALLS = count()
-
-
-def csv_of(*names: str) -> bytes:
-    """Sixty rows of another data set at each call, since all tests of a worker share one ledger of accounts."""
-    # This module exists twice, as a file of tests and as what other files import: hence its name in the seed.
-    rng = np.random.default_rng([zlib.crc32(__name__.encode()), next(CALLS)])
-    rows = rng.integers(10, 27, (60, len(names)))
-    lines = [",".join(f'"{name}"' for name in names), *(",".join(map(str, row)) for row in rows)]
-    return "\n".join(lines).encode()
-
-
-def quiet(page: Page) -> Page:
-    """The page once the server has nothing more to say and nothing moves any more."""
-    # Until the font of the icons is there, their names stand in for them and push the buttons about.
-    page.wait_for_function("document.fonts.status === 'loaded'")
-    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
-    expect(page.locator("[data-stale=true]")).to_have_count(0)
-    return page
-
-
-def press(page: Page, name: str) -> Page:
-    button = quiet(page).get_by_role("button", name=name, exact=True)
-    expect(button).to_be_enabled()
-    use(button)
-    return page
-
-
-def use(control: Locator, key: str = "Enter") -> None:
-    """By keyboard: what opens or closes meanwhile may move a control away from the mouse, but not from the focus."""
-    expect(control).to_have_count(1)
-    control.press(key)
-
-
-def fill_in(field: Locator, text: str) -> None:
-    """Type into a field and leave it; what was typed sets out for the server only then."""
-    field.fill(text)
-    field.press("Tab")
-    field.page.wait_for_timeout(500)
-    quiet(field.page)
-
-
-def go(page: Page, name: str) -> None:
-    use(quiet(page).get_by_test_id("stSidebar").get_by_role("link", name=name, exact=True))
-
-
-def open_estimates(page: Page) -> None:
-    use(quiet(page).locator("summary").filter(has_text="estimate them privately"))
-
-
-def upload(page: Page, name: str, content: bytes) -> Page:
-    """From the home page to a table of one's own, in the mode that the Data page is in."""
-    chooser = page.get_by_test_id("stFileUploaderDropzoneInput").first
-    expect(chooser).to_be_enabled()
-    chooser.set_input_files({"name": name, "mimeType": "text/csv", "buffer": content})
-    return press(page, "Use this file")
 
 
 def teach_with(page: Page, content: bytes, name: str = "mine.csv") -> Page:
@@ -86,13 +28,6 @@ def teach_with(page: Page, content: bytes, name: str = "mine.csv") -> Page:
     return upload(page, name, content)
 
 
-def release_with(page: Page, content: bytes) -> Page:
-    press(page, "Use my own table")
-    use(page.get_by_role("radio", name="Release: private data"), "Space")
-    expect(page.get_by_text("Release mode", exact=True)).to_be_visible()
-    return upload(quiet(page), "private.csv", content)
-
-
 def guarantee(page: Page, status: str) -> None:
     """Both badges, in the heading and beside the reasons."""
     expect(page.get_by_text(f"Guarantee: {status}")).to_have_count(2)
@@ -100,10 +35,6 @@ def guarantee(page: Page, status: str) -> None:
 
 def caveat(page: Page, column: str) -> Locator:
     return page.get_by_text(f"Column '{column}': its bounds or categories were read from the data")
-
-
-def spent(page: Page, text: str) -> None:
-    expect(page.get_by_test_id("stSidebar").get_by_text(f"ε spent: {text}", exact=True)).to_be_visible()
 
 
 def test_the_first_page_appears_and_asks_no_other_machine_for_anything(
@@ -157,20 +88,6 @@ def test_typing_into_the_editor_changes_the_verdict_and_survives_leaving(visit: 
     go(page, "Data")
     expect(cells).to_have_text(before)
     assert saved_schema(page)["age"].lower == 5
-
-
-def write(page: Page, *, row: int, column: int, text: str) -> None:
-    """Type into a cell of the editor, reached as a screen reader does: the picture of the table has no cells."""
-    editor = quiet(page).get_by_test_id("stDataFrame").last
-    editor.get_by_test_id(f"glide-cell-0-{row}").focus()
-    for place in range(column):
-        expect(editor.get_by_test_id(f"glide-cell-{place}-{row}")).to_have_attribute("aria-selected", "true")
-        page.keyboard.press("ArrowRight")
-    expect(editor.get_by_test_id(f"glide-cell-{column}-{row}")).to_have_attribute("aria-selected", "true")
-    page.keyboard.press("Enter")
-    cell = page.locator("#portal").get_by_role("textbox")
-    cell.fill(text)
-    cell.press("Enter")
 
 
 def saved_schema(page: Page) -> Schema:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +12,9 @@ from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.table.examples import EXAMPLES
 from pages.shared.actions import account_of, estimate, load_example, load_upload
 from pages.shared.session import Session
+from tests.waiting.pages import HOSTILE, ROOT, assert_only_in_plain_text, csv_of, elements, session_of, settled, texts
 
-ROOT = Path(__file__).parents[2]
-HOSTILE = ["<script>alert(1)</script>", "**bold**", "$x$", ":red[x]", "[link](http://example.org)", "![i](//e.org/i)"]
 POSSIBLE, VOID = ":green-badge[:material/verified: Guarantee: possible]", ":red-badge[:material/block: Guarantee: void]"
-
-
-def csv_of(*names: str, rows: int = 60) -> bytes:
-    lines = [",".join(f'"{name}"' for name in names)]
-    lines += [",".join(str(10 + (i * (place + 3)) % 17) for place in range(len(names))) for i in range(rows)]
-    return "\n".join(lines).encode()
 
 
 def home_page() -> AppTest:
@@ -35,17 +26,6 @@ def data_page(session: Session | None = None) -> AppTest:
     if session is not None:
         app.session_state["dpsynth"] = session
     return settled(app.switch_page("pages/1_Data.py").run())
-
-
-def settled(app: AppTest) -> AppTest:
-    assert not app.exception
-    return app
-
-
-def session_of(app: AppTest) -> Session:
-    session = app.session_state["dpsynth"]
-    assert isinstance(session, Session)
-    return session
 
 
 def uploaded(*names: str, mode: Any = "teaching", title: str = "mine.csv") -> Session:
@@ -67,18 +47,6 @@ def typed(app: AppTest, row: int, **cells: Any) -> AppTest:
     key = f"schema_editor_{session_of(app).draft_version}"
     app.session_state[key] = {"edited_rows": {row: cells}, "added_rows": [], "deleted_rows": []}
     return settled(app.run())
-
-
-def elements(node: Any) -> Iterator[Any]:
-    """Every element and every labelled container, the sidebar's included."""
-    if getattr(node, "proto", None) is not None:
-        yield node
-    for child in getattr(node, "children", {}).values():
-        yield from elements(child)
-
-
-def texts(app: AppTest) -> str:
-    return "\n".join(text.value for text in app.text)
 
 
 def badges(app: AppTest) -> set[str]:
@@ -386,23 +354,6 @@ def test_an_unreadable_ledger_is_told_in_words(home: Path) -> None:
 
 
 # Text from files
-
-
-def assert_only_in_plain_text(app: AppTest, hostile: str, *, shown: bool = True) -> None:
-    """Fail if the text stands anywhere that understands Markdown or HTML, or (where it is to be shown) nowhere."""
-    found = not shown
-    for element in elements(app._tree):
-        if element.type == "text":
-            found = found or hostile in element.value
-        elif element.type in ("selectbox", "multiselect"):
-            # What can be chosen is shown literally, the label is not.
-            assert hostile not in element.label + element.help, element
-        elif element.type == "plotly_chart":
-            # Plotly's labels understand some HTML, so the core escapes them.
-            assert "<script" not in str(json.loads(element.proto.spec))
-        elif element.type != "dataframe":
-            assert hostile not in str(element.proto), element
-    assert found, f"{hostile} is nowhere on the page"
 
 
 @pytest.mark.parametrize("mode", ["teaching", "release"])

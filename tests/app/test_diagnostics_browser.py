@@ -10,19 +10,11 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from dpsynth_core.diagnostics import DIAGNOSTICS
-from tests.app.test_browser import csv_of, go, press, quiet, release_with, use
+from tests.waiting.browser import MINUTE, csv_of, finished, go, press, quiet, release_with, use
 
 pytestmark = pytest.mark.browser
 
 Visit = Callable[[], Page]
-MINUTE = 60_000
-
-
-def finished(page: Page) -> Page:
-    """Wait until every panel is there."""
-    last = list(DIAGNOSTICS.values())[-1]
-    expect(page.get_by_role("heading", name=last.title)).to_be_visible(timeout=2 * MINUTE)
-    return quiet(page)
 
 
 @pytest.mark.slow

@@ -23,9 +23,8 @@ from dpsynth_core.table.private_table import PrivateTable
 from pages.shared.actions import load_example, load_upload
 from pages.shared.reviews import examine, next_missing
 from pages.shared.session import Session
-from tests.app.test_data_page import HOSTILE, assert_only_in_plain_text, session_of, texts
-from tests.app.test_mechanism_page import page
-from tests.runs.test_jobs import finish
+from tests.waiting.jobs import finish
+from tests.waiting.pages import HOSTILE, assert_only_in_plain_text, page, session_of, texts
 
 
 def made(private: PrivateTable, epsilon: float) -> tuple[Outcome, Evaluation]:

@@ -15,21 +15,15 @@ from pages.shared.actions import account_of, load_example, load_upload, open_acc
 from pages.shared.choices import Choices, plan_for
 from pages.shared.runs import collect, start
 from pages.shared.session import Session
-from tests.app.test_data_page import ROOT, csv_of, session_of, settled
-from tests.runs.test_jobs import finish
 from tests.stepping import Stepping
+from tests.waiting.jobs import finish
+from tests.waiting.pages import csv_of, page, session_of, settled
 
 
 def ready(example: str = "two_groups_signal", mode: str = "teaching") -> Session:
     session = Session(mode=mode)  # type: ignore[arg-type]
     load_example(session, example)
     return session
-
-
-def page(path: str, session: Session) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-    app.session_state["dpsynth"] = session
-    return settled(app.switch_page(path).run())
 
 
 def mechanism_page(session: Session) -> AppTest:

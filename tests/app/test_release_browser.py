@@ -15,12 +15,11 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from dpsynth_core.review.review import MARK
-from tests.app.test_browser import fill_in, go, press, quiet, release_with, spent, use
+from tests.waiting.browser import MINUTE, fill_in, gathered, go, press, quiet, release_with, spent, use
 
 pytestmark = pytest.mark.browser
 
 Visit = Callable[[], Page]
-MINUTES = 3 * 60_000
 
 
 def survey(seed: int, rows: int = 400) -> bytes:
@@ -30,13 +29,6 @@ def survey(seed: int, rows: int = 400) -> bytes:
     age = np.clip(rng.normal(40 + 5 * group, 12, rows), 0, 99).round().astype(int)
     table = pd.DataFrame({"smokes": np.where(group, "yes", "no"), "age": age, "visits": rng.poisson(3, rows)})
     return table.to_csv(index=False).encode()
-
-
-def gathered(page: Page) -> Page:
-    """Gather the evidence on the release at hand, and wait until it is there."""
-    press(page, "Gather the evidence")
-    expect(page.get_by_role("button", name="Download the review report")).to_be_visible(timeout=MINUTES)
-    return quiet(page)
 
 
 def decide(page: Page, choice: str, note: str) -> Page:
@@ -58,7 +50,7 @@ def test_a_full_review(visit: Visit, tmp_path: Path) -> None:
     press(page, "Skip ahead with suggested settings")
     press(page, "Synthesize")
     press(page, "Spend it and run")
-    expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible(timeout=MINUTES)
+    expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible(timeout=3 * MINUTE)
     go(page, "Release")
     expect(page.get_by_text("Not yet. Evidence is missing.")).to_be_visible()
     expect(page.get_by_role("button", name="Record the decision")).to_be_disabled()
@@ -109,7 +101,7 @@ def test_a_fact_read_from_the_data_follows_into_the_review(visit: Visit) -> None
     press(page, "Skip ahead with suggested settings")
     press(page, "Synthesize")
     press(page, "Spend it and run")
-    expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible(timeout=MINUTES)
+    expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible(timeout=3 * MINUTE)
     go(page, "Release")
     expect(page.get_by_text("No. This cannot be released as private.")).to_be_visible()
     expect(page.get_by_text("Read from the data: smokes, age, visits.").first).to_be_visible()

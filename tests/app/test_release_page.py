@@ -36,10 +36,9 @@ from pages.shared.releases import (
 )
 from pages.shared.runs import collect, start
 from pages.shared.session import Session
-from tests.app.test_data_page import HOSTILE, assert_only_in_plain_text, session_of, settled, texts
-from tests.app.test_mechanism_page import page
 from tests.review.releases import Deaf, outcome_of
-from tests.runs.test_jobs import finish
+from tests.waiting.jobs import finish
+from tests.waiting.pages import HOSTILE, assert_only_in_plain_text, page, session_of, settled, texts
 
 EXAMPLE = "two_groups_signal"
 

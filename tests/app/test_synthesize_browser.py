@@ -15,21 +15,12 @@ from playwright.sync_api import Page, expect
 
 from dpsynth_core.table.encoding import touched
 from dpsynth_core.table.examples import EXAMPLES
-from tests.app.conftest import PATIENCE
-from tests.app.test_browser import csv_of, go, press, quiet, release_with, spent, use
-from tests.runs.test_jobs import alive, wait
+from tests.waiting.browser import PATIENCE, csv_of, go, press, quiet, release_with, spent, to_synthesize, use
+from tests.waiting.jobs import alive, wait
 
 pytestmark = pytest.mark.browser
 
 Visit = Callable[[], Page]
-
-
-def to_synthesize(page: Page) -> Page:
-    press(page, "Next: choose a mechanism")
-    expect(page.get_by_role("heading", name="What to expect")).to_be_visible()
-    press(page, "Next: synthesize")
-    expect(page.get_by_role("heading", name="What will be made")).to_be_visible()
-    return quiet(page)
 
 
 def slow_run(page: Page) -> Page:

@@ -11,14 +11,13 @@ from playwright.sync_api import BrowserContext, Locator, Page, expect
 from pages.shared.frame import STAGES
 from pages.shared.lessons import UNITS
 from pages.shared.sections_view import SECTIONS
-from tests.app.test_browser import csv_of, go, press, quiet, release_with, spent, use
-from tests.app.test_ux import check_accessible, check_charts, check_twins, drawn, unfold
+from tests.waiting.browser import MINUTE, csv_of, go, press, quiet, release_with, spent, use
+from tests.waiting.screens import check_accessible, check_charts, check_twins, drawn, unfold
 
 pytestmark = pytest.mark.browser
 
 Visit = Callable[[], Page]
 STAGE = next(stage for stage in STAGES if stage.title == "Trade-offs")
-MINUTE = 60_000
 
 
 def section(page: Page, key: str) -> Page:

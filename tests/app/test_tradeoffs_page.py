@@ -21,9 +21,8 @@ from pages.shared.sections_view import FREE, SECTIONS
 from pages.shared.session import Lesson, Session, Trial
 from pages.shared.specimens import MINE, SIMULATED, chosen, offered, specimen
 from pages.shared.trials import begin_trial, current_trial, sweep_seconds, sweepable
-from tests.app.test_data_page import HOSTILE, ROOT, assert_only_in_plain_text, csv_of, session_of, settled, texts
-from tests.app.test_mechanism_page import page
-from tests.runs.test_jobs import finish
+from tests.waiting.jobs import finish
+from tests.waiting.pages import HOSTILE, ROOT, assert_only_in_plain_text, csv_of, page, session_of, settled, texts
 
 EXAMPLE = EXAMPLES["two_groups_signal"]
 ORDER = SweepOrder(mechanisms=("perturbed_histogram", "kd_grid"), epsilons=(0.1, 10.0), repetitions=1)

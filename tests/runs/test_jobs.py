@@ -2,16 +2,16 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from dpsynth_core.errors import LedgerError
 from dpsynth_core.progress import MOST_POINTS, Point, Series, extend
-from dpsynth_core.runs.jobs import Job, JobRunner, reporter
+from dpsynth_core.runs.jobs import JobRunner, reporter
 from tests.runs import job_tasks
+from tests.waiting.jobs import alive, finish, process_of, wait
 
 
 class Till:
@@ -35,32 +35,6 @@ def runner() -> Iterator[JobRunner]:
     runner = JobRunner()
     yield runner
     runner.close()
-
-
-def wait(condition: Callable[[], bool], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "nothing happened"
-        time.sleep(0.01)
-
-
-def finish(job: Job) -> Job:
-    wait(lambda: not job.active)
-    return job
-
-
-def process_of(job: Job) -> int:
-    wait(lambda: "process" in job.stage)
-    return int(job.stage.rsplit(" ", 1)[1])
-
-
-def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-        with open(f"/proc/{pid}/stat", encoding="ascii") as status:
-            return status.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except (ProcessLookupError, FileNotFoundError):  # it may go at any of these steps
-        return False
 
 
 def test_a_job_reports_and_its_charge_is_settled_before_its_result_is_visible(runner: JobRunner) -> None:
