@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.papers.mixed import SCHEMA, six_columns
-from dpsynth_core.diagnostics import Comparison
+from dpsynth_core.diagnostics import TablePair
 from dpsynth_core.diagnostics.pairs import mean_pair_variation
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.runs.synthesize import synthesize
@@ -49,7 +49,7 @@ def error(original: PrivateTable, key: str, epsilon: float, reps: int) -> float:
     """Mean total variation over all pairs of columns, parameters as suggested."""
     mechanism = MECHANISMS[key].suggest(original.schema, original.n, epsilon)
     releases = (synthesize(original, mechanism, epsilon=epsilon, seed=seed) for seed in range(reps))
-    return fmean(mean_pair_variation(Comparison.of(original, release.sample()), RANGES) for release in releases)
+    return fmean(mean_pair_variation(TablePair.of(original, release.sample()), RANGES) for release in releases)
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.papers.base import Cell, Estimate, Setup, Table
 from dpsynth_core.inference import ErrorRates, Proportion, error_rates
-from dpsynth_core.inference.experiments import ALPHA, Test
+from dpsynth_core.inference.experiments import ALPHA, TestKind
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.dp_gan.mechanism import DPGAN
 from dpsynth_core.mechanisms.mwem.mechanism import MWEM
@@ -38,7 +38,7 @@ class Curve:
     """What is tested, and how."""
     mechanism: Mechanism | None = None
     """What releases the table; None for the private test on the original."""
-    test: Test = "ordinary"
+    test: TestKind = "ordinary"
     """Which test."""
     one_in: int = 1
     """Run one repetition in so many: for mechanisms that must run table by table."""

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.papers.base import Estimate, Setup, Table
-from dpsynth_core.diagnostics import Comparison
+from dpsynth_core.diagnostics import TablePair
 from dpsynth_core.diagnostics.pairs import correlation_differences
 from dpsynth_core.diagnostics.total_variation import total_variation
 from dpsynth_core.errors import DPSynthError
@@ -126,7 +126,7 @@ def six_columns(n: int, rng: np.random.Generator) -> pd.DataFrame:
 
 
 def _score(original: PrivateTable, table: pd.DataFrame, seconds: float) -> Score:
-    pair = Comparison.of(original, table)
+    pair = TablePair.of(original, table)
     ranges = {column.name: BINS for column in SCHEMA if column.is_numeric}
     single = [
         total_variation(*pair.counts([name], {name: ranges[name]} if name in ranges else {})) for name in pair.names

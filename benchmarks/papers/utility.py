@@ -12,7 +12,7 @@ import pandas as pd
 
 from benchmarks.papers.base import Cell, Estimate, Setup, Table
 from benchmarks.papers.nist import BINS, nist_table
-from dpsynth_core.diagnostics import Comparison
+from dpsynth_core.diagnostics import TablePair
 from dpsynth_core.diagnostics.features import features, frequent_labels
 from dpsynth_core.diagnostics.pairs import mean_pair_variation
 from dpsynth_core.diagnostics.pmse.logistic import logistic_pmse
@@ -100,7 +100,7 @@ def _released(
 
 
 def _score(original: PrivateTable, table: pd.DataFrame, seconds: float) -> Score:
-    pair = Comparison.of(original, table)
+    pair = TablePair.of(original, table)
     kept = frequent_labels(original, LABELS)
     found = logistic_pmse(features(pair.original, kept), features(pair.synthetic, kept), 1)
     ratio = math.nan if found is None else found.ratio

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpsynth_core.charts.columns import column_chart, compare_chart
-from dpsynth_core.charts.discoveries import groups_chart, replay_chart, worth_chart
+from dpsynth_core.charts.discoveries import groups_chart, reliability_chart, replay_chart
 from dpsynth_core.charts.domain import pair_size_chart, range_chart
 from dpsynth_core.charts.live import series_chart
 from dpsynth_core.charts.privacy import (
@@ -29,9 +29,9 @@ __all__ = [
     "noise_chart",
     "pair_size_chart",
     "range_chart",
+    "reliability_chart",
     "replay_chart",
     "series_chart",
     "split_chart",
     "split_words",
-    "worth_chart",
 ]

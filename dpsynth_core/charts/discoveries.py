@@ -13,7 +13,7 @@ from dpsynth_core.arrays import FloatArray
 from dpsynth_core.charts.cells import cell_names, drawable
 from dpsynth_core.charts.columns import axis_title
 from dpsynth_core.charts.theme import GOOD, ORIGINAL, REFERENCE, SYNTHETIC, WARNING, Chart, new_figure, plain
-from dpsynth_core.inference import Comparison, ErrorRates, Proportion, Worth
+from dpsynth_core.inference import ErrorRates, GroupComparison, Proportion, Reliability
 from dpsynth_core.table.encoding import codec_for
 from dpsynth_core.teaching.false_discovery import Replay
 
@@ -26,7 +26,7 @@ _CURVES = (
 _PANELS = 0.04
 
 
-def worth_chart(worth: Worth, error: Error) -> Chart:
+def reliability_chart(worth: Reliability, error: Error) -> Chart:
     """Chance of a false or of a missed discovery over epsilon, with 95% bands and today's epsilon marked."""
     title = "differences reported that do not exist" if error == "false" else "differences missed"
     figure = new_figure(x_title="epsilon (log scale)", y_title=title, height=320)
@@ -90,7 +90,7 @@ def _band(figure: go.Figure, frame: pd.DataFrame, colour: str) -> None:
     )  # fmt: skip
 
 
-def _spoken(worth: Worth, error: Error, title: str) -> str:
+def _spoken(worth: Reliability, error: Error, title: str) -> str:
     ends = worth.ordinary[0], worth.ordinary[-1]
     course = " and ".join(f"{_share(one, error).estimate:.0%} at epsilon {one.epsilon:g}" for one in ends)
     spoken = f"Share of {title} by an ordinary test on the release: {course}."
@@ -100,7 +100,7 @@ def _spoken(worth: Worth, error: Error, title: str) -> str:
     return spoken
 
 
-def groups_chart(original: pd.DataFrame | None, synthetic: pd.DataFrame, comparison: Comparison) -> Chart:
+def groups_chart(original: pd.DataFrame | None, synthetic: pd.DataFrame, comparison: GroupComparison) -> Chart:
     """The two groups' distributions, side by side for the original (private: for internal review) and the synthetic."""
     panels = [("synthetic", SYNTHETIC, synthetic)]
     if original is not None:
@@ -111,14 +111,14 @@ def groups_chart(original: pd.DataFrame | None, synthetic: pd.DataFrame, compari
 def replay_chart(replay: Replay) -> Chart:
     """The original without a difference and its two releases: Figure 6 of Montoya Perez et al."""
     schema = replay.schema
-    comparison = Comparison.of(schema, value=schema.names[1], group=schema.names[0])
+    comparison = GroupComparison.of(schema, value=schema.names[1], group=schema.names[0])
     panels = [("original", ORIGINAL, replay.original.table)]
     panels += [(one.title, SYNTHETIC, one.table) for one in (replay.perturbed, replay.smoothed)]
     chart = _panels(panels, comparison)
     return Chart(figure=chart.figure, table=chart.table, alt=f"{chart.alt} {replay.sentence}")
 
 
-def _panels(panels: Sequence[tuple[str, str, pd.DataFrame]], comparison: Comparison) -> Chart:
+def _panels(panels: Sequence[tuple[str, str, pd.DataFrame]], comparison: GroupComparison) -> Chart:
     """One panel for each table, on one scale; groups differ by line and fill, tables by colour."""
     column = drawable(comparison.value, most=100)
     names = cell_names(column)
@@ -158,7 +158,7 @@ def _panels(panels: Sequence[tuple[str, str, pd.DataFrame]], comparison: Compari
     )
 
 
-def _shares(table: pd.DataFrame, comparison: Comparison) -> tuple[FloatArray, FloatArray]:
+def _shares(table: pd.DataFrame, comparison: GroupComparison) -> tuple[FloatArray, FloatArray]:
     """Share of each group's rows in each drawn cell, missing values left out."""
     column = drawable(comparison.value, most=100)
     codec, groups = codec_for(column), codec_for(comparison.group)

@@ -5,17 +5,24 @@ A new diagnostic is one file and one line in ``DIAGNOSTICS``; its panel and its 
 
 from __future__ import annotations
 
-from dpsynth_core.diagnostics.base import Comparison, Diagnostic, Measure, Result, Verdict
-from dpsynth_core.diagnostics.mann_whitney import GroupDifferences
-from dpsynth_core.diagnostics.marginals import Marginals
-from dpsynth_core.diagnostics.mmd.diagnostic import KernelDistance
-from dpsynth_core.diagnostics.pairs import Pairs
-from dpsynth_core.diagnostics.pmse.diagnostic import PropensityScore
-from dpsynth_core.diagnostics.regression import Regression
+from dpsynth_core.diagnostics.base import Diagnostic, Measure, Result, TablePair, Verdict
+from dpsynth_core.diagnostics.mann_whitney import MannWhitneyDiagnostic
+from dpsynth_core.diagnostics.marginals import MarginalsDiagnostic
+from dpsynth_core.diagnostics.mmd.diagnostic import MMDDiagnostic
+from dpsynth_core.diagnostics.pairs import PairsDiagnostic
+from dpsynth_core.diagnostics.pmse.diagnostic import PMSEDiagnostic
+from dpsynth_core.diagnostics.regression import RegressionDiagnostic
 
 DIAGNOSTICS: dict[str, type[Diagnostic]] = {
     diagnostic.key: diagnostic
-    for diagnostic in (Marginals, Pairs, PropensityScore, KernelDistance, GroupDifferences, Regression)
+    for diagnostic in (
+        MarginalsDiagnostic,
+        PairsDiagnostic,
+        PMSEDiagnostic,
+        MMDDiagnostic,
+        MannWhitneyDiagnostic,
+        RegressionDiagnostic,
+    )
 }
 
-__all__ = ["DIAGNOSTICS", "Comparison", "Diagnostic", "Measure", "Result", "Verdict"]
+__all__ = ["DIAGNOSTICS", "Diagnostic", "Measure", "Result", "TablePair", "Verdict"]

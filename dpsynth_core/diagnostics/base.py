@@ -101,7 +101,7 @@ class Result:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class TablePair:
     """Original and synthetic table over the same declared domain."""
 
     original: PrivateTable
@@ -147,7 +147,7 @@ class Diagnostic(ABC):
     """How its numbers are read."""
 
     @abstractmethod
-    def examine(self, pair: Comparison, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
+    def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
         """Compare. ``rng`` serves bootstraps and permutations only: the same seed gives the same numbers."""
 
     def unable(self, why: str) -> Result:

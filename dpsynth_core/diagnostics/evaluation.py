@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.diagnostics import DIAGNOSTICS, Comparison, Diagnostic, Result, Verdict
+from dpsynth_core.diagnostics import DIAGNOSTICS, Diagnostic, Result, TablePair, Verdict
 from dpsynth_core.diagnostics.base import VERDICTS, worst
 from dpsynth_core.errors import DPSynthError, ParameterError
 from dpsynth_core.progress import Point, Progress, no_progress
@@ -89,7 +89,7 @@ def evaluate(
     chosen = [_configured(item) for item in (DIAGNOSTICS if diagnostics is None else diagnostics)]
     if not chosen:
         raise ParameterError("diagnostics", [], allowed=f"one or more of {', '.join(DIAGNOSTICS)}")
-    pair = Comparison.of(private, synthetic, columns)
+    pair = TablePair.of(private, synthetic, columns)
     results = []
     for place, diagnostic in enumerate(chosen):
 
@@ -108,7 +108,7 @@ def _configured(item: str | Diagnostic) -> Diagnostic:
     return DIAGNOSTICS[item]()
 
 
-def _examined(diagnostic: Diagnostic, pair: Comparison, rng: np.random.Generator, progress: Progress) -> Result:
+def _examined(diagnostic: Diagnostic, pair: TablePair, rng: np.random.Generator, progress: Progress) -> Result:
     """One diagnostic; where it refuses, its reason is the result, so that the others are still shown."""
     try:
         return diagnostic.examine(pair, rng, progress)
@@ -133,6 +133,9 @@ def run_examination(
 ) -> Evaluation:
     """The task for a worker: reports its stages, returns the evaluation."""
     return evaluate(
-        PrivateTable(table, schema), examination.synthetic, examination.diagnostics, columns=examination.columns,
+        PrivateTable(table, schema),
+        examination.synthetic,
+        examination.diagnostics,
+        columns=examination.columns,
         progress=reporter(job_id, channel),
-    )  # fmt: skip
+    )

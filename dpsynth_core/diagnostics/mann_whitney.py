@@ -13,18 +13,17 @@ import pandas as pd
 
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.diagnostics.base import (
-    Comparison,
     Diagnostic,
     Measure,
     Result,
     Scale,
+    TablePair,
     Verdict,
     guarded,
     worst_first,
 )
 from dpsynth_core.errors import DPSynthError, check_whole
-from dpsynth_core.inference.comparison import Comparison as Groups
-from dpsynth_core.inference.comparison import group_labels, ordered
+from dpsynth_core.inference.group_comparison import GroupComparison, group_labels, ordered
 from dpsynth_core.inference.mann_whitney import MannWhitney
 from dpsynth_core.inference.proportions import CONFIDENCE
 from dpsynth_core.progress import Progress, no_progress
@@ -36,7 +35,7 @@ CLOSE, VISIBLE = 0.05, 0.15
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupDifferences(Diagnostic):
+class MannWhitneyDiagnostic(Diagnostic):
     """Effect sizes of every ordered column between two groups."""
 
     key: ClassVar[str] = "mann_whitney"
@@ -50,9 +49,12 @@ class GroupDifferences(Diagnostic):
         "original. The headline is the column whose effect moved most."
     )
     scale: ClassVar[Scale] = Scale(
-        name="change of effect", low=0.0, high=1.0, better="lower",
+        name="change of effect",
+        low=0.0,
+        high=1.0,
+        better="lower",
         good="no more than between two samples of the original",
-    )  # fmt: skip
+    )
 
     group: str | None = None
     """The column that tells the groups apart. None: the first with two levels."""
@@ -65,7 +67,7 @@ class GroupDifferences(Diagnostic):
         check_whole("draws", self.draws, 20, 100_000)
         check_whole("most_rows", self.most_rows, 10, 10**6)
 
-    def examine(self, pair: Comparison, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
+    def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
         """Every ordered column, the effect that moved most first."""
         progress("Comparing groups", 0.0)
         schema = pair.original.schema
@@ -77,16 +79,23 @@ class GroupDifferences(Diagnostic):
         items, rows = [], []
         for place, name in enumerate(values):
             progress("Comparing groups", place / len(values))
-            groups = Groups.of(schema, value=name, group=group)
+            groups = GroupComparison.of(schema, value=name, group=group)
             items.append(guarded(name, (name, group), lambda groups=groups: self._measure(groups, tables, rng)))  # type: ignore[misc]
             rows.append({"column": name, **_tests(groups, tables)})
         ordered_items = worst_first(items)
         return Result(
-            key=self.key, title=self.title, scale=self.scale, headline=ordered_items[0], items=ordered_items,
-            notes=(f"Groups: {group}.",), tables={"tests": pd.DataFrame(rows)},
-        )  # fmt: skip
+            key=self.key,
+            title=self.title,
+            scale=self.scale,
+            headline=ordered_items[0],
+            items=ordered_items,
+            notes=(f"Groups: {group}.",),
+            tables={"tests": pd.DataFrame(rows)},
+        )
 
-    def _measure(self, groups: Groups, tables: tuple[pd.DataFrame, pd.DataFrame], rng: np.random.Generator) -> Measure:
+    def _measure(
+        self, groups: GroupComparison, tables: tuple[pd.DataFrame, pd.DataFrame], rng: np.random.Generator
+    ) -> Measure:
         original, synthetic = (groups.test(table) for table in tables)
         value = abs(synthetic.effect - original.effect)
         parts = [[_some(side, self.most_rows, rng) for side in groups.split(table)] for table in tables]
@@ -100,10 +109,16 @@ class GroupDifferences(Diagnostic):
         reference, usual = float(np.median(fresh)), float(np.quantile(fresh, 1 - tail))
         verdict = _verdict(value, reference, usual)
         return Measure(
-            name=groups.value.name, columns=(groups.value.name, groups.group.name), value=value, low=low,
-            high=min(1.0, float(np.abs(signed).max())), reference=reference, reference_high=usual, verdict=verdict,
+            name=groups.value.name,
+            columns=(groups.value.name, groups.group.name),
+            value=value,
+            low=low,
+            high=min(1.0, float(np.abs(signed).max())),
+            reference=reference,
+            reference_high=usual,
+            verdict=verdict,
             reading=_reading(original, synthetic),
-        )  # fmt: skip
+        )
 
 
 def default_group(schema: Schema) -> str | None:
@@ -114,7 +129,7 @@ def default_group(schema: Schema) -> str | None:
     return None
 
 
-def _tests(groups: Groups, tables: tuple[pd.DataFrame, pd.DataFrame]) -> dict[str, Any]:
+def _tests(groups: GroupComparison, tables: tuple[pd.DataFrame, pd.DataFrame]) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for label, table in zip(("original", "synthetic"), tables, strict=True):
         try:

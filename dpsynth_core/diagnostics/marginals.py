@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.diagnostics.base import Comparison, Diagnostic, Measure, Result, Scale, guarded, worst_first
+from dpsynth_core.diagnostics.base import Diagnostic, Measure, Result, Scale, TablePair, guarded, worst_first
 from dpsynth_core.diagnostics.total_variation import SCALE, coarse, variation_measure
 from dpsynth_core.errors import check_whole
 from dpsynth_core.progress import Progress, no_progress
 
 
 @dataclass(frozen=True, kw_only=True)
-class Marginals(Diagnostic):
+class MarginalsDiagnostic(Diagnostic):
     """Total variation of every column."""
 
     key: ClassVar[str] = "marginals"
@@ -38,7 +38,7 @@ class Marginals(Diagnostic):
         check_whole("bins", self.bins, 1, 10_000)
         check_whole("draws", self.draws, 20, 100_000)
 
-    def examine(self, pair: Comparison, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
+    def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
         """Every column, worst first."""
         items = []
         for place, name in enumerate(pair.names):
@@ -46,18 +46,22 @@ class Marginals(Diagnostic):
             items.append(guarded(name, (name,), lambda name=name: self._measure(pair, name, rng)))  # type: ignore[misc]
         ordered = worst_first(items)
         return Result(
-            key=self.key, title=self.title, scale=self.scale, headline=ordered[0], items=ordered,
+            key=self.key,
+            title=self.title,
+            scale=self.scale,
+            headline=ordered[0],
+            items=ordered,
             tables={"moments": moments(pair)},
-        )  # fmt: skip
+        )
 
-    def _measure(self, pair: Comparison, name: str, rng: np.random.Generator) -> Measure:
+    def _measure(self, pair: TablePair, name: str, rng: np.random.Generator) -> Measure:
         column = coarse(pair.original.schema[name], self.bins)
         bins = {name: column.levels} if column.is_numeric else {}
         original, synthetic = pair.counts([name], bins)
         return variation_measure(name, (name,), original, synthetic, rng, draws=self.draws)
 
 
-def moments(pair: Comparison) -> pd.DataFrame:
+def moments(pair: TablePair) -> pd.DataFrame:
     """Mean, spread and missing share of every column with numbers, in both tables."""
     originals, synthetics = pair.original.rows(), pair.synthetic.rows()
     rows: list[dict[str, Any]] = []

@@ -13,11 +13,11 @@ import pandas as pd
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.diagnostics.base import (
     NORMAL_QUANTILE,
-    Comparison,
     Diagnostic,
     Measure,
     Result,
     Scale,
+    TablePair,
     guarded,
     worst_first,
 )
@@ -31,7 +31,7 @@ PAIR = " × "
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pairs(Diagnostic):
+class PairsDiagnostic(Diagnostic):
     """Total variation of every pair of columns, and how far correlations moved."""
 
     key: ClassVar[str] = "pairs"
@@ -55,7 +55,7 @@ class Pairs(Diagnostic):
         check_whole("bins", self.bins, 1, 100)
         check_whole("draws", self.draws, 20, 100_000)
 
-    def examine(self, pair: Comparison, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
+    def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
         """Every pair, worst first."""
         couples = list(combinations(pair.names, 2))
         if not couples:
@@ -74,16 +74,20 @@ class Pairs(Diagnostic):
             )
         ordered = worst_first(items)
         return Result(
-            key=self.key, title=self.title, scale=self.scale, headline=ordered[0], items=ordered,
+            key=self.key,
+            title=self.title,
+            scale=self.scale,
+            headline=ordered[0],
+            items=ordered,
             tables={"correlations": correlation_differences(pair)},
-        )  # fmt: skip
+        )
 
     def _measure(self, couple: tuple[str, str], codes: list[dict[str, IntArray]], rng: np.random.Generator) -> Measure:
         original, synthetic = _joint_counts(couple, codes)
         return variation_measure(PAIR.join(couple), couple, original, synthetic, rng, draws=self.draws)
 
 
-def mean_pair_variation(pair: Comparison, bins: int) -> float:
+def mean_pair_variation(pair: TablePair, bins: int) -> float:
     """Mean total variation over all pairs of columns: one number to rank mechanisms by, never to judge a table by."""
     codes = [_codes(table, bins) for table in (pair.original, pair.synthetic)]
     couples = combinations(pair.names, 2)
@@ -105,7 +109,7 @@ def _codes(table: PrivateTable, bins: int) -> dict[str, IntArray]:
     return {column.name: codec_for(coarse(column, bins)).codes(table.positions(column.name)) for column in table.schema}
 
 
-def correlation_differences(pair: Comparison) -> pd.DataFrame:
+def correlation_differences(pair: TablePair) -> pd.DataFrame:
     """Pearson's correlation of every pair of ordered columns in both tables, and their difference with its interval.
 
     A correlation of columns that do not vary, or of fewer than four rows, does not exist and is left empty.

@@ -18,17 +18,17 @@ from dpsynth_core.arrays import FloatArray
 from dpsynth_core.diagnostics.base import (
     NORMAL_QUANTILE,
     VERDICTS,
-    Comparison,
     Diagnostic,
     Measure,
     Result,
     Scale,
+    TablePair,
     Verdict,
     worst_first,
 )
 from dpsynth_core.errors import DPSynthError, check_choice, check_whole
 from dpsynth_core.inference.regression.design import Design, build, choose, estimable, is_logistic
-from dpsynth_core.inference.regression.fitting import Fit, Rule, combined, fit, standardised
+from dpsynth_core.inference.regression.fitting import CombiningRule, Fit, combined, fit, standardised
 from dpsynth_core.inference.regression.private import functional_mechanism, k_norm_mechanism
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
@@ -53,7 +53,7 @@ READINGS: dict[Verdict, str] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Regression(Diagnostic):
+class RegressionDiagnostic(Diagnostic):
     """Coefficients and intervals from both tables, and how far the intervals are from overlapping."""
 
     key: ClassVar[str] = "regression"
@@ -70,9 +70,12 @@ class Regression(Diagnostic):
         "given, two regressions that are private by themselves are simulated at it, many times."
     )
     scale: ClassVar[Scale] = Scale(
-        name="interval gap", low=0.0, high=LARGEST_GAP, better="lower",
+        name="interval gap",
+        low=0.0,
+        high=LARGEST_GAP,
+        better="lower",
         good="no more than a fresh sample of the original would show; beyond 1 the intervals do not overlap",
-    )  # fmt: skip
+    )
 
     outcome: str | None = None
     """The column to be explained. None: the number that the others explain best."""
@@ -82,18 +85,18 @@ class Regression(Diagnostic):
     """For the regressions that are private by themselves. None: without them."""
     repeats: int = 100
     """How often each of those is simulated."""
-    rule: Rule = "between"
+    rule: CombiningRule = "between"
     """How several synthetic tables are combined."""
     more: tuple[pd.DataFrame, ...] = field(default=(), compare=False, repr=False)
     """Further synthetic tables of the same release."""
 
     def __post_init__(self) -> None:
         check_whole("repeats", self.repeats, 2, 100_000)
-        check_choice("rule", self.rule, get_args(Rule))
+        check_choice("rule", self.rule, get_args(CombiningRule))
         if self.epsilon is not None:
             Budget.of(self.epsilon)
 
-    def examine(self, pair: Comparison, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
+    def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
         """Every slope, worst first."""
         progress("Choosing the regression", 0.0)
         rows = min(pair.original.n, pair.synthetic.n)
@@ -115,12 +118,16 @@ class Regression(Diagnostic):
         simulated = self._simulated(design, budget, rng, progress, logistic=logistic) if budget else {}
         table = _table(design, {ORIGINAL: original, SYNTHETIC: synthetic}, simulated, logistic=logistic)
         return Result(
-            key=self.key, title=self.title, scale=self.scale, items=worst_first(measures),
+            key=self.key,
+            title=self.title,
+            scale=self.scale,
+            items=worst_first(measures),
             headline=max(measures, key=lambda item: (VERDICTS.index(item.verdict), item.value or 0.0)),
-            notes=self._notes(outcome, predictors, logistic=logistic), tables={"coefficients": table},
-        )  # fmt: skip
+            notes=self._notes(outcome, predictors, logistic=logistic),
+            tables={"coefficients": table},
+        )
 
-    def _synthetic(self, pair: Comparison, design: Design, predictors: Sequence[str], *, logistic: bool) -> Fit:
+    def _synthetic(self, pair: TablePair, design: Design, predictors: Sequence[str], *, logistic: bool) -> Fit:
         """What the synthetic table says, or all of them together."""
         wanted = [term.name for term in design.terms]
         tables = [pair.synthetic, *(PrivateTable(frame, pair.original.schema) for frame in self.more)]
@@ -206,12 +213,17 @@ def _measures(design: Design, original: Fit, synthetic: Fit, *, count: int, logi
         verdict = _verdict(value, high, apart)
         measures.append(
             Measure(
-                name=term.name, columns=(design.outcome.column, term.column), value=value,
-                low=_gap(max(0.0, apart - doubt), width), high=_gap(apart + doubt, width),
-                reference=_gap(0.6745 * fresh, alike), reference_high=high, verdict=verdict,
+                name=term.name,
+                columns=(design.outcome.column, term.column),
+                value=value,
+                low=_gap(max(0.0, apart - doubt), width),
+                high=_gap(apart + doubt, width),
+                reference=_gap(0.6745 * fresh, alike),
+                reference_high=high,
+                verdict=verdict,
                 reading=f"{READINGS[verdict]} Intervals overlap by {max(1 - value, 0.0):.0%}.",
             )
-        )  # fmt: skip
+        )
     return measures
 
 

@@ -19,9 +19,12 @@ from dpsynth_core.table.column import Column
 CLOSE, VISIBLE = 0.05, 0.15
 """Excess over the yardstick up to which tables are called close, and beyond which they are called far apart."""
 SCALE = Scale(
-    name="total variation", low=0.0, high=1.0, better="lower",
+    name="total variation",
+    low=0.0,
+    high=1.0,
+    better="lower",
     good="no more than a fresh sample of the original would show",
-)  # fmt: skip
+)
 
 
 def total_variation(first: NDArray[np.number], second: NDArray[np.number]) -> FloatArray:
@@ -55,9 +58,16 @@ def variation_measure(
     reference, reference_high = float(np.median(fresh)), float(np.quantile(fresh, (1 + CONFIDENCE) / 2))
     verdict = _verdict(value, reference, reference_high)
     return Measure(
-        name=name, columns=columns, value=value, low=max(0.0, float(low)), high=min(1.0, max(0.0, float(high))),
-        reference=reference, reference_high=reference_high, verdict=verdict, reading=_reading(value, verdict),
-    )  # fmt: skip
+        name=name,
+        columns=columns,
+        value=value,
+        low=max(0.0, float(low)),
+        high=min(1.0, max(0.0, float(high))),
+        reference=reference,
+        reference_high=reference_high,
+        verdict=verdict,
+        reading=_reading(value, verdict),
+    )
 
 
 def coarse(column: Column, most: int) -> Column:

@@ -19,7 +19,7 @@ import pandas as pd
 
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.errors import ParameterError
-from dpsynth_core.inference.comparison import Comparison
+from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.mann_whitney import GroupsError, MannWhitney
 from dpsynth_core.inference.null_counts import CountedRelease
 from dpsynth_core.inference.null_rows import STAGE, null_releases, row_statistics
@@ -81,7 +81,7 @@ def calibrated_mann_whitney(
         progress: Told the share that is done; raises to cancel.
         workers: Processes to use where the mechanism itself must run. None: one for each core.
     """
-    comparison = Comparison.of(release.schema, value=value, group=group, levels=levels)
+    comparison = GroupComparison.of(release.schema, value=value, group=group, levels=levels)
     synthetic = release.sample() if table is None else table
     (found,) = calibrate(
         release, [comparison], synthetic, simulations=simulations, seed=seed, progress=progress, workers=workers
@@ -91,7 +91,7 @@ def calibrated_mann_whitney(
 
 def calibrate(
     release: Release,
-    comparisons: Sequence[Comparison],
+    comparisons: Sequence[GroupComparison],
     synthetic: pd.DataFrame,
     *,
     simulations: int | None,
@@ -113,9 +113,15 @@ def calibrate(
         observed, simulated = counted.statistics(simulations or IN_COUNTS, rng)
         return [_outcome(observed, simulated, ordinary[0], "counts")]
     drawn = null_releases(
-        release, comparisons, synthetic, budget=budget, simulations=simulations or IN_ROWS, rng=rng,
-        progress=progress, workers=workers,
-    )  # fmt: skip
+        release,
+        comparisons,
+        synthetic,
+        budget=budget,
+        simulations=simulations or IN_ROWS,
+        rng=rng,
+        progress=progress,
+        workers=workers,
+    )
     found = row_statistics(comparisons, synthetic)
     return [_outcome(found[i], drawn[:, i], ordinary[i], "rows") for i in range(len(comparisons))]
 
@@ -125,10 +131,15 @@ def _outcome(
 ) -> CalibratedMannWhitney:
     pvalue = float(calibrated_pvalue(np.array([statistic]), simulated[None])[0])
     return CalibratedMannWhitney(
-        pvalue=pvalue, error=math.sqrt(pvalue * (1 - pvalue) / (1 + len(simulated))), simulations=len(simulated),
-        statistic=float(statistic), null_mean=float(simulated.mean()), null_deviation=float(simulated.std()),
-        ordinary=ordinary, path=path,
-    )  # fmt: skip
+        pvalue=pvalue,
+        error=math.sqrt(pvalue * (1 - pvalue) / (1 + len(simulated))),
+        simulations=len(simulated),
+        statistic=float(statistic),
+        null_mean=float(simulated.mean()),
+        null_deviation=float(simulated.std()),
+        ordinary=ordinary,
+        path=path,
+    )
 
 
 def calibrated_pvalue(observed: FloatArray, simulated: FloatArray) -> FloatArray:

@@ -104,9 +104,14 @@ def dp_mann_whitney(
     if not public:
         claim = claim.weakened("void", "The two groups were read from the data, not declared.")
     return DPMannWhitney(
-        statistic=noisy / 2, pvalue=float(_pvalue(np.array([noisy]), smaller, len(numeric), scale)[0]),
-        smaller=smaller, n=len(numeric), scale=scale / 2, guarantee=claim, charges=noise.charges,
-    )  # fmt: skip
+        statistic=noisy / 2,
+        pvalue=float(_pvalue(np.array([noisy]), smaller, len(numeric), scale)[0]),
+        smaller=smaller,
+        n=len(numeric),
+        scale=scale / 2,
+        guarantee=claim,
+        charges=noise.charges,
+    )
 
 
 def _declared(labels: pd.Series[Any]) -> tuple[tuple[Any, Any], bool]:

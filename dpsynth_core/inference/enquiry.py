@@ -11,9 +11,9 @@ import pandas as pd
 
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.calibrated import CalibratedMannWhitney, calibrated_mann_whitney
-from dpsynth_core.inference.comparison import Comparison
+from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.histograms import HISTOGRAMS
-from dpsynth_core.inference.worth import EPSILONS, Worth, what_is_it_worth
+from dpsynth_core.inference.reliability import EPSILONS, Reliability, p_value_reliability
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.runs.jobs import Channel, reporter
 from dpsynth_core.runs.synthesize import Release
@@ -45,7 +45,7 @@ class Enquiry:
 class Answer:
     """What a low p-value is worth."""
 
-    worth: Worth
+    worth: Reliability
     """Chances of a false and of a missed discovery over epsilon, for a table of these two columns alone."""
     calibrated: CalibratedMannWhitney | None
     """The calibrated test on this very release; None where it cannot be had."""
@@ -56,7 +56,7 @@ class Answer:
 def answer(enquiry: Enquiry, progress: Progress = no_progress) -> Answer:
     """Simulate."""
     release, quick = enquiry.release, isinstance(enquiry.release.mechanism, HISTOGRAMS)
-    comparison = Comparison.of(release.schema, value=enquiry.value, group=enquiry.group)
+    comparison = GroupComparison.of(release.schema, value=enquiry.value, group=enquiry.group)
     sizes = [len(side) for side in comparison.split(enquiry.table)]
     scale = release.n / len(enquiry.table)
     budget = release.guarantee.budget
@@ -66,16 +66,28 @@ def answer(enquiry: Enquiry, progress: Progress = no_progress) -> Answer:
     problem, calibrated = "", None
     try:
         calibrated = calibrated_mann_whitney(
-            release, value=enquiry.value, group=enquiry.group, table=enquiry.table, seed=SEED,
-            simulations=None if quick else FEW_SIMULATIONS, progress=part_of(progress, 0, 2),
-        )  # fmt: skip
+            release,
+            value=enquiry.value,
+            group=enquiry.group,
+            table=enquiry.table,
+            seed=SEED,
+            simulations=None if quick else FEW_SIMULATIONS,
+            progress=part_of(progress, 0, 2),
+        )
     except DPSynthError as error:
         problem = str(error)
-    worth = what_is_it_worth(
-        release.mechanism, *(max(1, round(size * scale)) for size in sizes), effect=enquiry.effect, today=epsilon,
-        bins=comparison.value.levels, epsilons=EPSILONS if quick else FEW_EPSILONS, reps=300 if quick else FEW_REPS,
-        delta=None if budget is None or not budget.delta else budget.delta, seed=SEED, progress=part_of(progress, 1, 2),
-    )  # fmt: skip
+    worth = p_value_reliability(
+        release.mechanism,
+        *(max(1, round(size * scale)) for size in sizes),
+        effect=enquiry.effect,
+        today=epsilon,
+        bins=comparison.value.levels,
+        epsilons=EPSILONS if quick else FEW_EPSILONS,
+        reps=300 if quick else FEW_REPS,
+        delta=None if budget is None or not budget.delta else budget.delta,
+        seed=SEED,
+        progress=part_of(progress, 1, 2),
+    )
     return Answer(worth=worth, calibrated=calibrated, problem=problem)
 
 

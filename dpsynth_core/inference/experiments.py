@@ -19,14 +19,14 @@ from scipy.special import erfc
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.errors import ParameterError, check_between, check_choice, check_whole
 from dpsynth_core.inference.calibrated import FEWEST, calibrate, calibrated_pvalue
-from dpsynth_core.inference.comparison import Comparison
 from dpsynth_core.inference.dp_mann_whitney import DELTA, dp_pvalues
-from dpsynth_core.inference.histograms import HISTOGRAMS, HistogramLaw, Places, law_of
+from dpsynth_core.inference.group_comparison import GroupComparison
+from dpsynth_core.inference.histograms import HISTOGRAMS, GroupIndices, HistogramLaw, law_of
 from dpsynth_core.inference.mann_whitney import GroupsError, mann_whitney_counts
 from dpsynth_core.inference.null_counts import null_statistics
-from dpsynth_core.inference.pairs_won import u_of_rows, u_within_cells
 from dpsynth_core.inference.populations import GROUP, LOWER, UPPER, VALUE, Population, populations
 from dpsynth_core.inference.proportions import Proportion
+from dpsynth_core.inference.u_statistics import u_of_rows, u_within_cells
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.privacy.budget import Amount, Budget
 from dpsynth_core.progress import Progress, no_progress
@@ -34,8 +34,8 @@ from dpsynth_core.runs.synthesize import synthesize
 from dpsynth_core.runs.workers import part_of, run_all
 from dpsynth_core.table.private_table import PrivateTable
 
-Test: TypeAlias = Literal["ordinary", "calibrated", "dp"]
-TESTS: tuple[Test, ...] = ("ordinary", "calibrated", "dp")
+TestKind: TypeAlias = Literal["ordinary", "calibrated", "dp"]
+TESTS: tuple[TestKind, ...] = ("ordinary", "calibrated", "dp")
 ALPHA = 0.05
 ROWS_AT_ONCE = 4_000_000
 TABLES_AT_ONCE = 250
@@ -51,7 +51,7 @@ FINE_CELLS = 4096
 class ErrorRates:
     """How often a test is wrong, for one mechanism, one epsilon and one pair of group sizes."""
 
-    test: Test
+    test: TestKind
     """Which test: ordinary or calibrated on the release, or the private one on the original."""
     epsilon: float
     """The loss granted."""
@@ -85,7 +85,7 @@ def error_rates(
     effect: float = 1.0,
     bins: int = 100,
     reps: int = 1000,
-    test: Test = "ordinary",
+    test: TestKind = "ordinary",
     alpha: float = ALPHA,
     delta: Amount | None = None,
     shape: ArrayLike | None = None,
@@ -135,20 +135,29 @@ def error_rates(
     if delta is None:
         needed = test == "dp" or (mechanism is not None and mechanism.needs_delta)
         delta = DELTA if needed else 0
-    trial = Trial(
-        mechanism=mechanism, budget=Budget.of(epsilon, delta), bins=bins, test=test, simulations=simulations,
-    )  # fmt: skip
-    null, signal = trial.pvalues(both, reps, np.random.SeedSequence(seed), progress, workers)
+    experiment = Experiment(
+        mechanism=mechanism,
+        budget=Budget.of(epsilon, delta),
+        bins=bins,
+        test=test,
+        simulations=simulations,
+    )
+    null, signal = experiment.pvalues(both, reps, np.random.SeedSequence(seed), progress, workers)
     return ErrorRates(
-        test=test, epsilon=float(trial.budget.epsilon), n1=n1, n2=n - n1, effect=effect, alpha=alpha,
+        test=test,
+        epsilon=float(experiment.budget.epsilon),
+        n1=n1,
+        n2=n - n1,
+        effect=effect,
+        alpha=alpha,
         type_one=Proportion(count=int((null <= alpha).sum()), reps=reps),
         type_two=Proportion(count=reps - int((signal <= alpha).sum()), reps=reps),
         undefined=int(np.isnan(null).sum() + np.isnan(signal).sum()),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class Experiment:
     """A mechanism, a budget and a test: what is done to every simulated table."""
 
     mechanism: Mechanism | None
@@ -157,15 +166,19 @@ class Trial:
     """The loss granted."""
     bins: int
     """Cells of the value column."""
-    test: Test
+    test: TestKind
     """Which test."""
     simulations: int
     """Null releases for each calibrated test."""
 
     def pvalues(
-        self, each: Sequence[Population], reps: int, stream: np.random.SeedSequence, progress: Progress = no_progress,
+        self,
+        each: Sequence[Population],
+        reps: int,
+        stream: np.random.SeedSequence,
+        progress: Progress = no_progress,
         workers: int | None = None,
-    ) -> list[FloatArray]:  # fmt: skip
+    ) -> list[FloatArray]:
         """For each population, one per repetition; not a number where the released table left nothing to test."""
         if self.test != "dp" and self.mechanism is None:
             raise ParameterError("mechanism", None, allowed="a mechanism, for a test on its releases")
@@ -211,7 +224,7 @@ class Trial:
 
         Stopping early can turn a low p-value into a high one, though hardly ever does, and never the reverse.
         """
-        places = Places(values=law.shape[1])
+        places = GroupIndices(values=law.shape[1])
         observed, simulated = null_statistics(law, released, places, FEWEST, rng)
         pvalues = calibrated_pvalue(observed, simulated)
         open_still = pvalues <= UNDECIDED
@@ -228,15 +241,21 @@ class Trial:
         )
 
     def _rows(
-        self, each: Sequence[Population], reps: int, stream: np.random.SeedSequence, progress: Progress,
+        self,
+        each: Sequence[Population],
+        reps: int,
+        stream: np.random.SeedSequence,
+        progress: Progress,
         workers: int | None,
-    ) -> list[FloatArray]:  # fmt: skip
+    ) -> list[FloatArray]:
         """Repetition by repetition, all populations over the same processes."""
         tasks = []
         for population, child in zip(each, stream.spawn(len(each)), strict=True):
             streams = child.spawn(reps)
             tasks += [
-                _Repetitions(trial=self, population=population, streams=tuple(streams[start : start + RUNS_PER_TASK]))
+                _ExperimentBatch(
+                    experiment=self, population=population, streams=tuple(streams[start : start + RUNS_PER_TASK])
+                )
                 for start in range(0, reps, RUNS_PER_TASK)
             ]
         done = run_all(_repeat, tasks, stage="Simulating releases", progress=progress, workers=workers)
@@ -282,34 +301,42 @@ def ordinary_pvalues(released: FloatArray, rng: np.random.Generator, *, centre: 
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Repetitions:
+class _ExperimentBatch:
     """A few repetitions, as they travel to a worker."""
 
-    trial: Trial
+    experiment: Experiment
     population: Population
     streams: tuple[np.random.SeedSequence, ...]
 
 
-def _repeat(work: _Repetitions) -> FloatArray:
-    return np.array([_one(work.trial, work.population, stream) for stream in work.streams])
+def _repeat(work: _ExperimentBatch) -> FloatArray:
+    return np.array([_one(work.experiment, work.population, stream) for stream in work.streams])
 
 
-def _one(trial: Trial, population: Population, stream: np.random.SeedSequence) -> float:
+def _one(experiment: Experiment, population: Population, stream: np.random.SeedSequence) -> float:
     """One repetition by the mechanism itself."""
     rng = np.random.default_rng(stream)
-    schema = population.schema(trial.bins)
+    schema = population.schema(experiment.bins)
     table = pd.DataFrame({GROUP: np.arange(population.n) >= population.n1, VALUE: population.rows(1, rng)[0]})
-    assert trial.mechanism is not None  # noqa: S101  checked before anything was sent here
+    assert experiment.mechanism is not None  # noqa: S101  checked before anything was sent here
     release = synthesize(
-        PrivateTable(table, schema), trial.mechanism, epsilon=trial.budget.epsilon, delta=trial.budget.delta,
+        PrivateTable(table, schema),
+        experiment.mechanism,
+        epsilon=experiment.budget.epsilon,
+        delta=experiment.budget.delta,
         seed=int(rng.integers(2**62)),
-    )  # fmt: skip
-    synthetic, comparison = release.sample(), Comparison.of(schema, value=VALUE, group=GROUP)
+    )
+    synthetic, comparison = release.sample(), GroupComparison.of(schema, value=VALUE, group=GROUP)
     try:
-        if trial.test == "ordinary":
+        if experiment.test == "ordinary":
             return comparison.test(synthetic).pvalue
         (found,) = calibrate(
-            release, [comparison], synthetic, simulations=trial.simulations, seed=int(rng.integers(2**62)), workers=1
+            release,
+            [comparison],
+            synthetic,
+            simulations=experiment.simulations,
+            seed=int(rng.integers(2**62)),
+            workers=1,
         )
     except GroupsError:
         return float("nan")

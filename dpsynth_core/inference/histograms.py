@@ -33,7 +33,7 @@ CUT = 1.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Places:
+class GroupIndices:
     """Where the two groups and the values stand in a table of counts."""
 
     first: int = 0
@@ -86,7 +86,7 @@ class HistogramLaw(ABC):
         """Group sizes and the common distribution under the null, estimated from released counts."""
 
     @abstractmethod
-    def statistic(self, released: FloatArray, places: Places) -> FloatArray:
+    def statistic(self, released: FloatArray, places: GroupIndices) -> FloatArray:
         """How far apart the two groups are in each released table, seen past the mechanism's own distortion."""
 
 
@@ -138,7 +138,7 @@ class NoisyCounts(HistogramLaw):
             return from_shares(released, self.n)
         return from_noisy_counts(released, self.n, self.scale)
 
-    def statistic(self, released: FloatArray, places: Places) -> FloatArray:
+    def statistic(self, released: FloatArray, places: GroupIndices) -> FloatArray:
         """The standardised U of what stands out from the noise."""
         return weighted_z(*places.of(released if self.threshold > 1 else self._standing_out(released)))
 
@@ -168,7 +168,7 @@ class SmoothedCounts(HistogramLaw):
         """Take the smoothing out again."""
         return from_smoothed_counts(released, self.n, self.alpha)
 
-    def statistic(self, released: FloatArray, places: Places) -> FloatArray:
+    def statistic(self, released: FloatArray, places: GroupIndices) -> FloatArray:
         """U - n1 n2 / 2 of the counts with the smoothing taken out, over its standard error.
 
         Smoothing draws a small group closer to the uniform law than a large one, so that groups of unequal size
@@ -200,15 +200,24 @@ def law_of(
     if isinstance(mechanism, SmoothedHistogram):
         alpha = smoothing_constant(epsilon, rows) if mechanism.smoothing == "tight" else 2 * rows / epsilon
         return SmoothedCounts(
-            shape=shape, n=n, rows=rows, centre=mechanism.placement == "centre", group_first=group_first,
+            shape=shape,
+            n=n,
+            rows=rows,
+            centre=mechanism.placement == "centre",
+            group_first=group_first,
             alpha=float(alpha),
-        )  # fmt: skip
+        )
     if not isinstance(mechanism, PerturbedHistogram | KDGrid):
         return None
     scale, threshold = COUNT_SENSITIVITY / epsilon, 1
     if isinstance(mechanism, KDGrid):
         threshold = mechanism.threshold or spurious_threshold(math.prod(shape), n, scale)
     return NoisyCounts(
-        shape=shape, n=n, rows=rows, centre=mechanism.placement == "centre", group_first=group_first,
-        scale=float_up(Fraction(scale)), threshold=threshold,
-    )  # fmt: skip
+        shape=shape,
+        n=n,
+        rows=rows,
+        centre=mechanism.placement == "centre",
+        group_first=group_first,
+        scale=float_up(Fraction(scale)),
+        threshold=threshold,
+    )

@@ -75,9 +75,14 @@ class CountTests:
 
 
 def mann_whitney(
-    x: ArrayLike, y: ArrayLike | None = None, *, groups: ArrayLike | None = None, levels: Sequence[Any] | None = None,
-    continuity: bool = True, method: Method = "auto",
-) -> MannWhitney:  # fmt: skip
+    x: ArrayLike,
+    y: ArrayLike | None = None,
+    *,
+    groups: ArrayLike | None = None,
+    levels: Sequence[Any] | None = None,
+    continuity: bool = True,
+    method: Method = "auto",
+) -> MannWhitney:
     """Compare two samples, or the two groups of one column.
 
     Args:
@@ -109,9 +114,12 @@ def mann_whitney(
     if method == "auto":
         exact = min(len(first), len(second)) <= EXACT_UP_TO and not tied
     return MannWhitney(
-        statistic=u, n1=len(first), n2=len(second), method="exact" if exact else "asymptotic",
+        statistic=u,
+        n1=len(first),
+        n2=len(second),
+        method="exact" if exact else "asymptotic",
         pvalue=exact_pvalue(u, len(first), len(second)) if exact else float(tests.pvalue[0]),
-    )  # fmt: skip
+    )
 
 
 def mann_whitney_counts(
@@ -213,9 +221,11 @@ def _sample(parameter: str, given: ArrayLike | None) -> FloatArray:
     array: NDArray[Any] = np.asarray(given)
     if array.ndim != 1 or array.dtype.kind not in "iufbO":
         raise ParameterError(
-            parameter, f"shape {array.shape} of {array.dtype}", allowed="a list of numbers",
+            parameter,
+            f"shape {array.shape} of {array.dtype}",
+            allowed="a list of numbers",
             remedy="To compare the groups of one column, name them with groups=.",
-        )  # fmt: skip
+        )
     values = numbers(pd.Series(array)).astype(np.float64)
     if not len(values):
         raise GroupsError("One of the two groups is empty, so there is nothing to compare.")

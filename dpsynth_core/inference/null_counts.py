@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.arrays import FloatArray
-from dpsynth_core.inference.comparison import Comparison, group_labels
-from dpsynth_core.inference.histograms import HISTOGRAMS, HistogramLaw, Places, law_of
+from dpsynth_core.inference.group_comparison import GroupComparison, group_labels
+from dpsynth_core.inference.histograms import HISTOGRAMS, GroupIndices, HistogramLaw, law_of
 from dpsynth_core.mechanisms.partition.grid import Grid
 from dpsynth_core.runs.synthesize import Release
 from dpsynth_core.table.private_table import PrivateTable
@@ -21,7 +21,7 @@ CELLS_AT_ONCE = 200_000
 
 
 def null_statistics(
-    law: HistogramLaw, released: FloatArray, places: Places, simulations: int, rng: np.random.Generator
+    law: HistogramLaw, released: FloatArray, places: GroupIndices, simulations: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """The statistic of each released table of counts, and those of simulated null releases for each."""
     observed = law.statistic(released, places)
@@ -42,11 +42,13 @@ class CountedRelease:
     """What the mechanism does to counts."""
     counts: FloatArray
     """Synthetic rows by group and value, missing levels included."""
-    places: Places
+    places: GroupIndices
     """Where the two groups stand."""
 
     @classmethod
-    def of(cls, release: Release, comparisons: Sequence[Comparison], synthetic: pd.DataFrame) -> CountedRelease | None:
+    def of(
+        cls, release: Release, comparisons: Sequence[GroupComparison], synthetic: pd.DataFrame
+    ) -> CountedRelease | None:
         """None where counts do not suffice: more columns, or another mechanism."""
         mechanism, schema, budget = release.mechanism, release.schema, release.guarantee.budget
         if budget is None or len(schema.columns) != 2 or not isinstance(mechanism, HISTOGRAMS):
@@ -60,16 +62,20 @@ class CountedRelease:
         shape = axes[group].size, axes[value].size
         place = np.ravel_multi_index((axes[group].locate(table), axes[value].locate(table)), shape)
         law = law_of(
-            mechanism, shape, release.n, budget.per_row(schema.rows_per_person).epsilon,
+            mechanism,
+            shape,
+            release.n,
+            budget.per_row(schema.rows_per_person).epsilon,
             group_first=schema.names[0] == group,
-        )  # fmt: skip
+        )
         if law is None:
             return None
         first, second = comparison.codes
         return cls(
-            law=law, counts=np.bincount(place, minlength=math.prod(shape)).reshape(shape).astype(np.float64),
-            places=Places(first=first, second=second, values=axes[value].slots),
-        )  # fmt: skip
+            law=law,
+            counts=np.bincount(place, minlength=math.prod(shape)).reshape(shape).astype(np.float64),
+            places=GroupIndices(first=first, second=second, values=axes[value].slots),
+        )
 
     def statistics(self, simulations: int, rng: np.random.Generator) -> tuple[float, FloatArray]:
         """The release's own statistic and those of simulated null releases."""

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.arrays import FloatArray
-from dpsynth_core.inference.comparison import Comparison
+from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.mann_whitney import weighted_z
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.privacy.budget import Budget
@@ -38,11 +38,11 @@ class _Runs:
     table: pd.DataFrame
     group: str
     rows: int
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[GroupComparison, ...]
     seeds: tuple[int, ...]
 
 
-def row_statistics(comparisons: Sequence[Comparison], table: pd.DataFrame) -> FloatArray:
+def row_statistics(comparisons: Sequence[GroupComparison], table: pd.DataFrame) -> FloatArray:
     """The standardised U of each comparison in a table; 0 where there is nothing to compare."""
     return np.array([_z(*comparison.split(table)) for comparison in comparisons])
 
@@ -60,7 +60,7 @@ def _z(first: FloatArray, second: FloatArray) -> float:
 
 def null_releases(
     release: Release,
-    comparisons: Sequence[Comparison],
+    comparisons: Sequence[GroupComparison],
     synthetic: pd.DataFrame,
     *,
     budget: Budget,
@@ -76,12 +76,17 @@ def null_releases(
     seeds = [int(seed) for seed in rng.integers(0, 2**62, simulations)]
     tasks = [
         _Runs(
-            mechanism=release.mechanism, schema=release.schema, budget=budget, table=base,
-            group=comparisons[0].group.name, rows=len(synthetic), comparisons=tuple(comparisons),
+            mechanism=release.mechanism,
+            schema=release.schema,
+            budget=budget,
+            table=base,
+            group=comparisons[0].group.name,
+            rows=len(synthetic),
+            comparisons=tuple(comparisons),
             seeds=tuple(seeds[start : start + RUNS_PER_TASK]),
         )
         for start in range(0, simulations, RUNS_PER_TASK)
-    ]  # fmt: skip
+    ]
     return np.concatenate(run_all(_run, tasks, stage=STAGE, progress=progress, workers=workers))
 
 
@@ -91,8 +96,11 @@ def _run(runs: _Runs) -> FloatArray:
         order = np.random.default_rng(seed).permutation(len(runs.table))
         shuffled = runs.table.assign(**{runs.group: runs.table[runs.group].take(order).reset_index(drop=True)})
         again = synthesize(
-            PrivateTable(shuffled, runs.schema), runs.mechanism, epsilon=runs.budget.epsilon, delta=runs.budget.delta,
+            PrivateTable(shuffled, runs.schema),
+            runs.mechanism,
+            epsilon=runs.budget.epsilon,
+            delta=runs.budget.delta,
             seed=seed,
-        )  # fmt: skip
+        )
         out.append(row_statistics(runs.comparisons, again.sample(runs.rows)))
     return np.array(out)

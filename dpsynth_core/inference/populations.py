@@ -21,7 +21,7 @@ MEAN, NULL_DEVIATION, SIGNAL_DEVIATION = 50.0, 2.0, 1.0
 VALUE, GROUP = "value", "group"
 
 
-class Law(ABC):
+class GroupDistribution(ABC):
     """One group's distribution before it is fitted into the declared range."""
 
     @abstractmethod
@@ -34,7 +34,7 @@ class Law(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gaussian(Law):
+class NormalDistribution(GroupDistribution):
     """The normal law."""
 
     mean: float
@@ -52,7 +52,7 @@ class Gaussian(Law):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape(Law):
+class HistogramDistribution(GroupDistribution):
     """Any histogram over the declared range, uniform within its cells, moved by ``shift``."""
 
     shares: tuple[float, ...]
@@ -100,9 +100,9 @@ class Population:
     """Rows of the first group."""
     n2: int
     """Rows of the second group."""
-    first: Law
+    first: GroupDistribution
     """Where the first comes from."""
-    second: Law
+    second: GroupDistribution
     """Where the second comes from."""
     lower: float = LOWER
     """Left end of the declared range; values beyond are moved to it."""
@@ -116,11 +116,21 @@ class Population:
 
     def schema(self, bins: int) -> Schema:
         """Public facts of a table of the two groups."""
-        return Schema.from_dict({"columns": [
-            {"name": GROUP, "kind": "boolean", "public": True},
-            {"name": VALUE, "kind": "continuous", "lower": self.lower, "upper": self.upper, "bins": bins,
-             "public": True},
-        ]})  # fmt: skip
+        return Schema.from_dict(
+            {
+                "columns": [
+                    {"name": GROUP, "kind": "boolean", "public": True},
+                    {
+                        "name": VALUE,
+                        "kind": "continuous",
+                        "lower": self.lower,
+                        "upper": self.upper,
+                        "bins": bins,
+                        "public": True,
+                    },
+                ]
+            }
+        )
 
     def counts(self, tables: int, bins: int, rng: np.random.Generator) -> IntArray:
         """Counts by group (False first) and cell of that many tables: the law of drawing rows and counting them."""
@@ -153,14 +163,14 @@ def populations(
     if not math.isfinite(effect) or effect == 0:
         raise ParameterError("effect", effect, allowed="a number of standard deviations other than 0")
 
-    def of(first: Law, second: Law) -> Population:
+    def of(first: GroupDistribution, second: GroupDistribution) -> Population:
         return Population(n1=n1, n2=n2, first=first, second=second, lower=lower, upper=upper)
 
     if shape is None:
         step = (upper - lower) / (UPPER - LOWER)
 
-        def gaussian(shift: float, deviation: float) -> Gaussian:
-            return Gaussian(mean=lower + (MEAN + shift - LOWER) * step, deviation=deviation * step)
+        def gaussian(shift: float, deviation: float) -> NormalDistribution:
+            return NormalDistribution(mean=lower + (MEAN + shift - LOWER) * step, deviation=deviation * step)
 
         null = gaussian(0.0, NULL_DEVIATION)
         first, second = gaussian(effect * SIGNAL_DEVIATION, SIGNAL_DEVIATION), gaussian(0.0, SIGNAL_DEVIATION)
@@ -168,6 +178,6 @@ def populations(
     shares = np.asarray(shape, dtype=np.float64)
     if shares.ndim != 1 or not np.isfinite(shares).all() or (shares < 0).any() or not shares.sum() > 0:
         raise ParameterError("shape", f"{shares.shape}", allowed="one share from 0 for each cell, not all of them 0")
-    flat = Shape(shares=tuple((shares / shares.sum()).tolist()), lower=lower, upper=upper)
-    moved = Shape(shares=flat.shares, lower=lower, upper=upper, shift=effect * flat.deviation)
+    flat = HistogramDistribution(shares=tuple((shares / shares.sum()).tolist()), lower=lower, upper=upper)
+    moved = HistogramDistribution(shares=flat.shares, lower=lower, upper=upper, shift=effect * flat.deviation)
     return of(flat, flat), of(moved, flat)

@@ -11,10 +11,10 @@ import pandas as pd
 from dpsynth_core.diagnostics import Diagnostic
 from dpsynth_core.diagnostics.evaluation import Evaluation, evaluate
 from dpsynth_core.diagnostics.mann_whitney import default_group
-from dpsynth_core.diagnostics.nearest import Nearest, nearest_original
+from dpsynth_core.diagnostics.nearest_rows import NearestRows, nearest_rows
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.inference import Comparison, ErrorRates, error_rates
-from dpsynth_core.inference.comparison import ordered
+from dpsynth_core.inference import ErrorRates, GroupComparison, error_rates
+from dpsynth_core.inference.group_comparison import ordered
 from dpsynth_core.inference.histograms import HISTOGRAMS
 from dpsynth_core.progress import Point, Progress, no_progress
 from dpsynth_core.runs.configuration import Outcome
@@ -37,7 +37,7 @@ class Evidence:
 
     evaluation: Evaluation
     """Every diagnostic's result."""
-    nearest: Nearest | None
+    nearest: NearestRows | None
     """How close synthetic rows come to original ones; None where that cannot be said."""
     discoveries: ErrorRates | None
     """How often tests between two groups err on releases like this one; None where that cannot be said."""
@@ -75,7 +75,7 @@ def gather(private: PrivateTable, search: Search, *, progress: Progress = no_pro
     )
     nearest, discoveries, pair = None, None, default_pair(private.schema)
     try:
-        nearest = nearest_original(
+        nearest = nearest_rows(
             private, outcome.tables[0], np.random.default_rng(SEED), progress=_part(progress, 0.7, 0.8)
         )
     except DPSynthError as error:
@@ -100,7 +100,7 @@ def discovery_rates(
     """How often an ordinary test errs on releases of two such columns, by simulation: no private row is looked at."""
     if pair is None:
         raise DPSynthError("This table has no column with two levels and another one with an order.")
-    comparison = Comparison.of(outcome.schema, value=pair[0], group=pair[1])
+    comparison = GroupComparison.of(outcome.schema, value=pair[0], group=pair[1])
     first, second = (max(1, len(side)) for side in comparison.split(outcome.tables[0]))
     mechanism, budget = outcome.order.mechanism, outcome.order.each.per_row(outcome.schema.rows_per_person)
     reps = REPETITIONS

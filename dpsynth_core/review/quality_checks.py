@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dpsynth_core.diagnostics import Measure, Result
-from dpsynth_core.diagnostics.nearest import LABEL
+from dpsynth_core.diagnostics.nearest_rows import LABEL
 from dpsynth_core.review.check import Check, State
 from dpsynth_core.review.evidence import Evidence
 from dpsynth_core.review.thresholds import LIMITS, Thresholds

@@ -9,7 +9,7 @@ import pandas as pd
 
 from dpsynth_core.errors import check_whole
 from dpsynth_core.inference.calibrated import CalibratedMannWhitney, calibrate
-from dpsynth_core.inference.comparison import Comparison
+from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.mann_whitney import MannWhitney
 from dpsynth_core.inference.populations import GROUP, VALUE, populations
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
@@ -78,7 +78,7 @@ def replay_false_discovery(
     null, _ = populations(n1=n // 2, n2=n - n // 2, effect=1.0)
     schema = null.schema(bins)
     rows = pd.DataFrame({GROUP: np.arange(n) >= null.n1, VALUE: null.rows(1, rng)[0]})
-    comparison = Comparison.of(schema, value=VALUE, group=GROUP)
+    comparison = GroupComparison.of(schema, value=VALUE, group=GROUP)
     private = PrivateTable(rows, schema)
 
     def released(title: str, mechanism: PerturbedHistogram | SmoothedHistogram) -> tuple[Release, Replayed]:

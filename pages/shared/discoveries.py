@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.inference.comparison import Comparison, group_labels, ordered
 from dpsynth_core.inference.enquiry import Answer, Enquiry, run_enquiry
+from dpsynth_core.inference.group_comparison import GroupComparison, group_labels, ordered
 from dpsynth_core.runs.configuration import published
 from dpsynth_core.runs.synthesize import Release
 from dpsynth_core.table.schema import Schema
@@ -22,9 +22,9 @@ def value_columns(schema: Schema, group: str) -> list[str]:
     return [column.name for column in schema if column.name != group and ordered(column)]
 
 
-def comparison_of(schema: Schema, question: Question) -> Comparison:
+def comparison_of(schema: Schema, question: Question) -> GroupComparison:
     """The two groups that a question is about."""
-    return Comparison.of(schema, value=question[1], group=question[2])
+    return GroupComparison.of(schema, value=question[1], group=question[2])
 
 
 def release_of(session: Session, place: int) -> Release:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from dpsynth_core.charts.discoveries import groups_chart, replay_chart, worth_chart
+from dpsynth_core.charts.discoveries import groups_chart, reliability_chart, replay_chart
 from dpsynth_core.charts.scores import dot_chart
 from dpsynth_core.diagnostics import Result
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.enquiry import Answer
-from dpsynth_core.inference.pairs import all_pairs
+from dpsynth_core.inference.pair_tests import all_pairs
 from dpsynth_core.teaching.false_discovery import replay_false_discovery
 from pages.shared.discoveries import (
     ask,
@@ -115,9 +115,9 @@ def _show_answer(session: Session, answer: Answer, question: Question, as_table:
         st.text(answer.problem)
     left, right = st.columns(2)
     with left:
-        show_chart(worth_chart(answer.worth, "false"), key="worth_false", as_table=as_table)
+        show_chart(reliability_chart(answer.worth, "false"), key="worth_false", as_table=as_table)
     with right:
-        show_chart(worth_chart(answer.worth, "missed"), key="worth_missed", as_table=as_table)
+        show_chart(reliability_chart(answer.worth, "missed"), key="worth_missed", as_table=as_table)
 
 
 def _replay(session: Session, as_table: bool) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dpsynth_core.diagnostics import DIAGNOSTICS, Diagnostic
 from dpsynth_core.diagnostics.evaluation import Evaluation, Examination, evaluate, run_examination
-from dpsynth_core.diagnostics.regression import Regression
+from dpsynth_core.diagnostics.regression import RegressionDiagnostic
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.runs.configuration import Outcome
 from pages.shared.runs import cancel, runner
@@ -48,12 +48,14 @@ def examine(session: Session, subject: Subject) -> None:
 
 def configured(outcome: Outcome) -> tuple[str | Diagnostic, ...]:
     """Every diagnostic, told what it needs to know of the release: its epsilon, and its other tables."""
-    return tuple(_regression(outcome) if key == Regression.key else key for key in DIAGNOSTICS)
+    return tuple(_regression(outcome) if key == RegressionDiagnostic.key else key for key in DIAGNOSTICS)
 
 
-def _regression(outcome: Outcome, left: str | None = None, right: tuple[str, ...] | None = None) -> Regression:
+def _regression(
+    outcome: Outcome, left: str | None = None, right: tuple[str, ...] | None = None
+) -> RegressionDiagnostic:
     epsilon = None if outcome.guarantee.budget is None else float(outcome.order.total.epsilon)
-    return Regression(outcome=left, predictors=right or None, epsilon=epsilon, more=outcome.tables[1:])
+    return RegressionDiagnostic(outcome=left, predictors=right or None, epsilon=epsilon, more=outcome.tables[1:])
 
 
 def regress(session: Session, outcome: str, predictors: tuple[str, ...]) -> None:
@@ -62,7 +64,7 @@ def regress(session: Session, outcome: str, predictors: tuple[str, ...]) -> None
     if private is None:
         raise DPSynthError("There is no table. Choose one on the Data page.")
     for (place, columns), found in list(session.found.items()):
-        if Regression.key in found and {outcome, *predictors} <= set(columns):
+        if RegressionDiagnostic.key in found and {outcome, *predictors} <= set(columns):
             made = session.outcomes[place]
             chosen = _regression(made, outcome, predictors)
             (again,) = evaluate(private, made.tables[0], [chosen], columns=columns).results

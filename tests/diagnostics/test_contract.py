@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpsynth_core as dp
-from dpsynth_core.diagnostics import DIAGNOSTICS, Comparison, Diagnostic, Result
+from dpsynth_core.diagnostics import DIAGNOSTICS, Diagnostic, Result, TablePair
 from dpsynth_core.diagnostics.base import VERDICTS, Measure
 from tests.mechanisms.test_contract import mixed_schema, mixed_table
 from tests.strategies import schema_and_table
@@ -21,8 +21,8 @@ from tests.strategies import schema_and_table
 diagnostics = pytest.mark.parametrize("kind", DIAGNOSTICS.values(), ids=DIAGNOSTICS.keys())
 
 
-def pair(original: pd.DataFrame, synthetic: pd.DataFrame, schema: dp.Schema | None = None) -> Comparison:
-    return Comparison.of(dp.PrivateTable(original, schema or mixed_schema()), synthetic)
+def pair(original: pd.DataFrame, synthetic: pd.DataFrame, schema: dp.Schema | None = None) -> TablePair:
+    return TablePair.of(dp.PrivateTable(original, schema or mixed_schema()), synthetic)
 
 
 def telling_table(rows: int, seed: int = 0) -> pd.DataFrame:
@@ -31,7 +31,7 @@ def telling_table(rows: int, seed: int = 0) -> pd.DataFrame:
     return table.assign(sex=np.where(table["age"] > 45, "f", "m"))
 
 
-def examined(kind: type[Diagnostic], compared: Comparison, seed: int = 0) -> Result:
+def examined(kind: type[Diagnostic], compared: TablePair, seed: int = 0) -> Result:
     return kind().examine(compared, np.random.default_rng(seed))
 
 

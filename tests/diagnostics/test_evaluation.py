@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 import dpsynth_core as dp
-from dpsynth_core.diagnostics import Comparison, Diagnostic, Result
+from dpsynth_core.diagnostics import Diagnostic, Result, TablePair
 from dpsynth_core.diagnostics.base import Scale
 from dpsynth_core.diagnostics.evaluation import evaluate
-from dpsynth_core.diagnostics.marginals import Marginals
+from dpsynth_core.diagnostics.marginals import MarginalsDiagnostic
 from dpsynth_core.errors import DPSynthError, ParameterError
 from dpsynth_core.progress import Progress, no_progress
 from tests.mechanisms.test_contract import mixed_schema, mixed_table
@@ -41,7 +41,9 @@ def test_a_bootstrap_of_the_original_is_excellent() -> None:
 
 
 def test_diagnostics_are_chosen_by_name_or_with_parameters() -> None:
-    found = evaluate(original(), mixed_table(100, seed=2), ["pairs", Marginals(bins=4)], columns=["age", "sex"])
+    found = evaluate(
+        original(), mixed_table(100, seed=2), ["pairs", MarginalsDiagnostic(bins=4)], columns=["age", "sex"]
+    )
     assert list(found) == ["pairs", "marginals"]
     assert {item.name for item in found["marginals"].items} == {"age", "sex"}
     with pytest.raises(ParameterError, match="marginals, pairs"):
@@ -60,7 +62,7 @@ class Failing(Diagnostic):
     method: ClassVar[str] = "By refusing."
     scale: ClassVar[Scale] = Scale(name="none", low=0, high=1, better="lower", good="none")
 
-    def examine(self, pair: Comparison, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
+    def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
         raise DPSynthError("This cannot be computed here.")
 
 

@@ -6,8 +6,8 @@ import pytest
 from scipy import stats
 
 import dpsynth_core as dp
-from dpsynth_core.diagnostics import Comparison
-from dpsynth_core.diagnostics.mann_whitney import GroupDifferences, _effect, default_group
+from dpsynth_core.diagnostics import TablePair
+from dpsynth_core.diagnostics.mann_whitney import MannWhitneyDiagnostic, _effect, default_group
 from dpsynth_core.errors import SchemaError
 
 SCHEMA = dp.Schema.from_dict(
@@ -82,8 +82,8 @@ def test_the_group_is_the_first_column_with_two_levels_unless_told() -> None:
     assert default_group(SCHEMA) == "treated"
     assert default_group(SCHEMA.select(["value", "town"])) is None
     with pytest.raises(SchemaError, match="two levels"):
-        GroupDifferences(group="town").examine(
-            Comparison.of(dp.PrivateTable(table(50, 1), SCHEMA), table(50, 2)), np.random.default_rng(0)
+        MannWhitneyDiagnostic(group="town").examine(
+            TablePair.of(dp.PrivateTable(table(50, 1), SCHEMA), table(50, 2)), np.random.default_rng(0)
         )
 
 

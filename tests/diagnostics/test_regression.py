@@ -13,11 +13,11 @@ from sklearn.linear_model import LogisticRegression
 import dpsynth_core as dp
 from dpsynth_core.charts.coefficients import coefficient_chart
 from dpsynth_core.charts.theme import FONT_SIZE, ORIGINAL, SYNTHETIC
-from dpsynth_core.diagnostics import Comparison, Result
-from dpsynth_core.diagnostics.regression import FUNCTIONAL, K_NORM, Regression, overlap
+from dpsynth_core.diagnostics import Result, TablePair
+from dpsynth_core.diagnostics.regression import FUNCTIONAL, K_NORM, RegressionDiagnostic, overlap
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.inference.regression.design import Design, build, choose, estimable
-from dpsynth_core.inference.regression.fitting import Fit, Rule, combined, fit
+from dpsynth_core.inference.regression.fitting import CombiningRule, Fit, combined, fit
 from dpsynth_core.inference.regression.private import functional_mechanism, functional_sensitivity, k_norm_mechanism
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
@@ -31,9 +31,9 @@ def mixed(rows: int = 500, seed: int = 0) -> dp.PrivateTable:
     return dp.PrivateTable(mixed_table(rows, seed), mixed_schema())
 
 
-def examined(synthetic: pd.DataFrame, diagnostic: Regression | None = None, rows: int = 500) -> Result:
-    pair = Comparison.of(mixed(rows), synthetic)
-    return (diagnostic or Regression()).examine(pair, np.random.default_rng(0))
+def examined(synthetic: pd.DataFrame, diagnostic: RegressionDiagnostic | None = None, rows: int = 500) -> Result:
+    pair = TablePair.of(mixed(rows), synthetic)
+    return (diagnostic or RegressionDiagnostic()).examine(pair, np.random.default_rng(0))
 
 
 def test_least_squares_in_the_columns_own_units() -> None:
@@ -126,7 +126,9 @@ def test_interval_overlap() -> None:
     assert overlap((0, 4), (1, 2)) == pytest.approx((1 / 4 + 1) / 2)
 
 
-def variances(rule: Rule, *, proper: bool, noise: float = 0.0, reps: int = 1_500) -> tuple[float, float, float]:
+def variances(
+    rule: CombiningRule, *, proper: bool, noise: float = 0.0, reps: int = 1_500
+) -> tuple[float, float, float]:
     """The variance of the combined estimate of a mean, what the rule says of it, and the intervals' coverage."""
     rng = np.random.default_rng(7)
     n, k, count, v = 100, 150, 5, 1.0
@@ -137,10 +139,12 @@ def variances(rule: Rule, *, proper: bool, noise: float = 0.0, reps: int = 1_500
         fits = [
             Fit(
                 estimate=np.array([rng.normal(centre, math.sqrt(v / k))]),
-                variance=np.array([v / k * rng.chisquare(k - 1) / (k - 1)]), freedom=k - 1.0, rows=k,
+                variance=np.array([v / k * rng.chisquare(k - 1) / (k - 1)]),
+                freedom=k - 1.0,
+                rows=k,
             )
             for centre in centres
-        ]  # fmt: skip
+        ]
         found = combined(fits, n, rule)
         drawn.append(found.estimate[0])
         said.append(found.variance[0])
@@ -153,7 +157,7 @@ def variances(rule: Rule, *, proper: bool, noise: float = 0.0, reps: int = 1_500
     [("simple", False, 0.0), ("proper", True, 0.0), ("between", False, 0.0), ("between", True, 0.3)],
 )
 def test_combining_rules_say_how_far_the_mean_of_several_tables_scatters(
-    rule: Rule, proper: bool, noise: float
+    rule: CombiningRule, proper: bool, noise: float
 ) -> None:
     found, said, coverage = variances(rule, proper=proper, noise=noise)
     # A variance over 1500 repetitions has a relative standard error of sqrt(2 / 1500) = 3.7%.
@@ -176,11 +180,11 @@ def test_the_default_regression_is_the_strongest_one() -> None:
 
 
 def test_outcome_and_predictors_can_be_chosen() -> None:
-    result = examined(mixed_table(500, seed=3), Regression(outcome="height", predictors=("age", "pain")))
+    result = examined(mixed_table(500, seed=3), RegressionDiagnostic(outcome="height", predictors=("age", "pain")))
     assert {item.name for item in result.items} == {"age", "pain = some", "pain = much", "pain is missing"}
     assert "'height'" in result.notes[0]
     assert set(result.tables["coefficients"]["source"]) == {"original", "synthetic"}
-    logistic = examined(mixed_table(500, seed=3), Regression(outcome="smokes"))
+    logistic = examined(mixed_table(500, seed=3), RegressionDiagnostic(outcome="smokes"))
     assert logistic.notes[0].startswith("A logistic")
     assert logistic.verdict in ("excellent", "good")
 
@@ -189,24 +193,24 @@ def test_outcome_and_predictors_can_be_chosen() -> None:
     "wrong", [{"outcome": "pain"}, {"outcome": "age", "predictors": ("age",)}, {"outcome": "age", "predictors": ("?",)}]
 )
 def test_what_cannot_be_regressed_is_explained(wrong: dict[str, Any]) -> None:
-    found = dp.evaluate(mixed(), mixed_table(100), [Regression(**wrong)])["regression"]
+    found = dp.evaluate(mixed(), mixed_table(100), [RegressionDiagnostic(**wrong)])["regression"]
     assert found.headline.value is None
     assert found.headline.reading
     for parameters in ({"repeats": 1}, {"rule": "luck"}, {"epsilon": -1.0}):
         with pytest.raises(ParameterError):
-            Regression(**parameters)  # type: ignore[arg-type]
+            RegressionDiagnostic(**parameters)  # type: ignore[arg-type]
 
 
 def test_a_label_that_the_synthetic_rows_lost_is_not_averaged_away() -> None:
     synthetic = mixed_table(500, seed=3).assign(sex="f")
-    result = examined(synthetic, Regression(outcome="income", predictors=("age", "sex")))
+    result = examined(synthetic, RegressionDiagnostic(outcome="income", predictors=("age", "sex")))
     assert result.items[0].name == "sex = m"
     assert result.items[0].value is None
     assert result.verdict == "unknown"
 
 
 def test_private_regressions_are_shown_beside_and_marked_as_simulated() -> None:
-    question = Regression(outcome="income", predictors=("age",), epsilon=2.0, repeats=20)
+    question = RegressionDiagnostic(outcome="income", predictors=("age",), epsilon=2.0, repeats=20)
     result = examined(mixed_table(500, seed=3), question)
     table = result.tables["coefficients"].set_index(["source", "term"])
     assert {FUNCTIONAL, K_NORM} < set(table.index.get_level_values(0))
@@ -217,10 +221,11 @@ def test_private_regressions_are_shown_beside_and_marked_as_simulated() -> None:
 
 def test_several_synthetic_tables_are_combined() -> None:
     tables = tuple(mixed_table(500, seed=seed) for seed in range(2, 7))
-    question = Regression(outcome="income", predictors=("age",), more=tables[1:])
+    question = RegressionDiagnostic(outcome="income", predictors=("age",), more=tables[1:])
     result = examined(tables[0], question)
     single = [
-        examined(table, Regression(outcome="income", predictors=("age",))).tables["coefficients"] for table in tables
+        examined(table, RegressionDiagnostic(outcome="income", predictors=("age",))).tables["coefficients"]
+        for table in tables
     ]
     together = result.tables["coefficients"].query("source == 'synthetic' and term == 'age'")["estimate"].item()
     each = [frame.query("source == 'synthetic' and term == 'age'")["estimate"].item() for frame in single]
@@ -233,8 +238,8 @@ def test_a_person_with_several_rows_gets_noisier_private_regressions() -> None:
     spreads = []
     for rows_per_person in (1, 10):
         original = dp.PrivateTable(mixed_table(2_000), mixed_schema(rows_per_person=rows_per_person))
-        question = Regression(outcome="income", predictors=("age",), epsilon=5.0, repeats=30)
-        found = question.examine(Comparison.of(original, mixed_table(2_000, 1)), np.random.default_rng(0))
+        question = RegressionDiagnostic(outcome="income", predictors=("age",), epsilon=5.0, repeats=30)
+        found = question.examine(TablePair.of(original, mixed_table(2_000, 1)), np.random.default_rng(0))
         row = found.tables["coefficients"].query(f"source == '{K_NORM}' and term == 'age'")
         spreads.append((row["high"] - row["low"]).item())
     assert spreads[1] > 3 * spreads[0]
@@ -246,8 +251,8 @@ def test_the_forest_plot_tells_the_sources_apart_and_shows_text_literally() -> N
         {"columns": [c | {"name": names.get(c["name"], c["name"])} for c in mixed_schema().to_dict()["columns"]]}
     )
     first, second = (mixed_table(300, seed).rename(columns=names) for seed in (0, 1))
-    pair = Comparison.of(dp.PrivateTable(first, schema), second)
-    result = Regression(epsilon=1.0, repeats=10).examine(pair, np.random.default_rng(0))
+    pair = TablePair.of(dp.PrivateTable(first, schema), second)
+    result = RegressionDiagnostic(epsilon=1.0, repeats=10).examine(pair, np.random.default_rng(0))
     chart = coefficient_chart({"1: <b>one</b>": result})
     original, synthetic, *others = chart.figure.data
     assert (original.marker.color, synthetic.marker.color) == (ORIGINAL, SYNTHETIC)

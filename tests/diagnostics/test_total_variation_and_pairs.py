@@ -11,9 +11,9 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 import dpsynth_core as dp
-from dpsynth_core.diagnostics import Comparison
-from dpsynth_core.diagnostics.marginals import Marginals
-from dpsynth_core.diagnostics.pairs import Pairs, correlation_differences
+from dpsynth_core.diagnostics import TablePair
+from dpsynth_core.diagnostics.marginals import MarginalsDiagnostic
+from dpsynth_core.diagnostics.pairs import PairsDiagnostic, correlation_differences
 from dpsynth_core.diagnostics.total_variation import total_variation, variation_measure
 
 counts = arrays(np.int64, 6, elements=st.integers(0, 50)).filter(lambda c: c.sum() > 0)
@@ -74,7 +74,7 @@ SCHEMA = dp.Schema.from_dict(
 def test_correlations_are_pearsons_with_missing_rows_left_out() -> None:
     original, synthetic = frame(500, 1), frame(400, 2)
     original.loc[::7, "x"] = np.nan
-    pair = Comparison.of(dp.PrivateTable(original, SCHEMA), synthetic)
+    pair = TablePair.of(dp.PrivateTable(original, SCHEMA), synthetic)
     table = correlation_differences(pair).set_index(["first", "second"])
     present = original.dropna()
     row = table.loc[("x", "y")]
@@ -89,7 +89,7 @@ def test_correlations_are_pearsons_with_missing_rows_left_out() -> None:
 def test_intervals_of_correlation_differences_cover_zero_for_samples_of_one_law() -> None:
     covered = 0
     for seed in range(100):
-        pair = Comparison.of(dp.PrivateTable(frame(300, seed), SCHEMA), frame(300, 1000 + seed))
+        pair = TablePair.of(dp.PrivateTable(frame(300, seed), SCHEMA), frame(300, 1000 + seed))
         row = correlation_differences(pair).iloc[0]
         covered += row["low"] <= 0 <= row["high"]
     assert covered >= 84  # P(Bin(100, 0.95) < 84) < 1e-4
@@ -97,7 +97,7 @@ def test_intervals_of_correlation_differences_cover_zero_for_samples_of_one_law(
 
 def test_columns_that_do_not_vary_have_no_correlation() -> None:
     still = frame(50, 1).assign(x=1.0)
-    pair = Comparison.of(dp.PrivateTable(still, SCHEMA), frame(50, 2))
+    pair = TablePair.of(dp.PrivateTable(still, SCHEMA), frame(50, 2))
     table = correlation_differences(pair).set_index(["first", "second"])
     assert np.isnan(table.loc[("x", "y"), "original"])
 
@@ -105,7 +105,9 @@ def test_columns_that_do_not_vary_have_no_correlation() -> None:
 def test_the_worst_column_comes_first_and_missing_has_a_cell_of_its_own() -> None:
     original, synthetic = frame(600, 1), frame(600, 2)
     synthetic.loc[:299, "x"] = np.nan
-    result = Marginals().examine(Comparison.of(dp.PrivateTable(original, SCHEMA), synthetic), np.random.default_rng(0))
+    result = MarginalsDiagnostic().examine(
+        TablePair.of(dp.PrivateTable(original, SCHEMA), synthetic), np.random.default_rng(0)
+    )
     assert result.items[0].name == "x"
     assert result.headline.value == pytest.approx(0.5, abs=0.1)
     moments = result.tables["moments"].set_index("column")
@@ -116,7 +118,9 @@ def test_the_worst_column_comes_first_and_missing_has_a_cell_of_its_own() -> Non
 def test_a_broken_pair_is_found_between_sound_columns() -> None:
     original, synthetic = frame(2000, 1), frame(2000, 2)
     synthetic["y"] = np.random.default_rng(3).permutation(synthetic["y"].to_numpy())
-    result = Pairs().examine(Comparison.of(dp.PrivateTable(original, SCHEMA), synthetic), np.random.default_rng(0))
+    result = PairsDiagnostic().examine(
+        TablePair.of(dp.PrivateTable(original, SCHEMA), synthetic), np.random.default_rng(0)
+    )
     assert "y" in result.headline.columns
     assert result.verdict == "poor"
     sound = next(item for item in result.items if item.columns == ("x", "level"))

@@ -92,11 +92,18 @@ def test_a_single_release_by_running_the_mechanism(mechanism: Mechanism) -> None
     told: list[float] = []
     found, again = (
         calibrated_mann_whitney(
-            given, value="score", group="arm", levels=("a", "b"), table=table, simulations=39, seed=1, workers=1,
+            given,
+            value="score",
+            group="arm",
+            levels=("a", "b"),
+            table=table,
+            simulations=39,
+            seed=1,
+            workers=1,
             progress=lambda _, done: told.append(done),
         )
         for _ in range(2)
-    )  # fmt: skip
+    )
     assert found.path == "rows"
     assert found == again
     assert told[0] == 0
@@ -109,17 +116,23 @@ def test_a_single_release_by_running_the_mechanism(mechanism: Mechanism) -> None
 
 def test_counts_and_runs_of_the_mechanism_agree() -> None:
     """A release that counts suffice for, and the same calibrated by running the mechanism on shuffled rows."""
-    from dpsynth_core.inference.comparison import Comparison
+    from dpsynth_core.inference.group_comparison import GroupComparison
     from dpsynth_core.inference.null_rows import null_releases
 
     given = release(PERTURBED, epsilon=20)
-    comparison = Comparison.of(given.schema, value="score", group="arm", levels=("b", "c"))
+    comparison = GroupComparison.of(given.schema, value="score", group="arm", levels=("b", "c"))
     by_counts = calibrated_mann_whitney(given, value="score", group="arm", levels=("b", "c"), seed=0)
     assert given.guarantee.budget is not None
     runs = null_releases(
-        given, [comparison], given.sample(), budget=given.guarantee.budget, simulations=100,
-        rng=np.random.default_rng(0), progress=lambda *_: None, workers=1,
-    )[:, 0]  # fmt: skip
+        given,
+        [comparison],
+        given.sample(),
+        budget=given.guarantee.budget,
+        simulations=100,
+        rng=np.random.default_rng(0),
+        progress=lambda *_: None,
+        workers=1,
+    )[:, 0]
     # Both are near the ordinary z at this epsilon; means and deviations agree within four standard errors.
     assert abs(runs.mean() - by_counts.null_mean) < 4 * runs.std() / 10
     assert runs.std() == pytest.approx(by_counts.null_deviation, rel=4 / math.sqrt(200))

@@ -18,8 +18,11 @@ def test_a_tiny_run_prints_every_table(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert main(["discoveries", "--reps", "4", "--shrink", "200", "--json"]) == 0
     tables = json.loads(capsys.readouterr().out)
     assert [table["title"].split(":")[-1] for table in tables[:4]] == [
-        " Figure 4(a)", " Figure 4(b)", " Figure 5(a)", " Figure 5(b)",
-    ]  # fmt: skip
+        " Figure 4(a)",
+        " Figure 4(b)",
+        " Figure 5(a)",
+        " Figure 5(b)",
+    ]
     line = tables[0]["rows"][0]
     assert line["test"] == "DP-MW on the original"
     for epsilon in EPSILONS:

@@ -23,7 +23,7 @@ from dpsynth_core.inference.dp_mann_whitney import (
     size_margin,
 )
 from dpsynth_core.inference.null_law import smaller_u
-from dpsynth_core.inference.pairs_won import u_of_rows
+from dpsynth_core.inference.u_statistics import u_of_rows
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
 

@@ -12,11 +12,19 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dpsynth_core as dp
-from dpsynth_core.charts import groups_chart, replay_chart, worth_chart
+from dpsynth_core.charts import groups_chart, reliability_chart, replay_chart
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.inference import Comparison, ErrorRates, Proportion, all_pairs, error_rates, verdict, what_is_it_worth
-from dpsynth_core.inference.experiments import Trial, doubled_us
-from dpsynth_core.inference.pairs import benjamini_hochberg, holm
+from dpsynth_core.inference import (
+    ErrorRates,
+    GroupComparison,
+    Proportion,
+    all_pairs,
+    error_rates,
+    p_value_reliability,
+    verdict,
+)
+from dpsynth_core.inference.experiments import Experiment, doubled_us
+from dpsynth_core.inference.pair_tests import benjamini_hochberg, holm
 from dpsynth_core.inference.populations import populations
 from dpsynth_core.mechanisms.kd_tree.mechanism import KDTree
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
@@ -59,10 +67,18 @@ def test_the_papers_findings_appear() -> None:
 def test_a_run_repeats_with_its_seed_and_tells_of_its_progress() -> None:
     told: list[tuple[str, float]] = []
     one, two, other = (
-        error_rates(PERTURBED, epsilon=1, n=60, reps=300, test="calibrated", seed=seed, simulations=19,
-                    progress=lambda stage, done: told.append((stage, done)))
+        error_rates(
+            PERTURBED,
+            epsilon=1,
+            n=60,
+            reps=300,
+            test="calibrated",
+            seed=seed,
+            simulations=19,
+            progress=lambda stage, done: told.append((stage, done)),
+        )
         for seed in (0, 0, 1)
-    )  # fmt: skip
+    )
     assert one == two
     assert one != other
     assert told[0] == ("Simulating releases", 0.0)
@@ -93,9 +109,9 @@ def test_any_mechanism_can_be_tried_over_processes() -> None:
 def test_arrays_and_runs_of_the_mechanism_reject_equally_often(placement: str) -> None:
     mechanism = PerturbedHistogram(placement=placement)  # type: ignore[arg-type]
     _, signal = populations(n1=40, n2=40, effect=1.0)
-    trial = Trial(mechanism=mechanism, budget=dp.Budget.of(3), bins=100, test="ordinary", simulations=99)
-    (fast,) = trial.pvalues([signal], 2000, np.random.SeedSequence(0))
-    (slow,) = trial._rows([signal], 150, np.random.SeedSequence(1), lambda *_: None, 1)
+    experiment = Experiment(mechanism=mechanism, budget=dp.Budget.of(3), bins=100, test="ordinary", simulations=99)
+    (fast,) = experiment.pvalues([signal], 2000, np.random.SeedSequence(0))
+    (slow,) = experiment._rows([signal], 150, np.random.SeedSequence(1), lambda *_: None, 1)
     assert stats.ks_2samp(fast[~np.isnan(fast)], slow[~np.isnan(slow)]).pvalue > 1e-4
 
 
@@ -127,10 +143,21 @@ def test_large_originals_are_simulated_without_ranking_every_row() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"n": 1}, {"reps": 0}, {"ratio": 1.0}, {"effect": 0.0}, {"alpha": 0}, {"test": "t"}, {"bins": 1},
-     {"epsilon": 0}, {"simulations": 3}, {"shape": [0, 0]}, {"shape": [[1]]}],
+    [
+        {"n": 1},
+        {"reps": 0},
+        {"ratio": 1.0},
+        {"effect": 0.0},
+        {"alpha": 0},
+        {"test": "t"},
+        {"bins": 1},
+        {"epsilon": 0},
+        {"simulations": 3},
+        {"shape": [0, 0]},
+        {"shape": [[1]]},
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_impossible_settings_are_refused(changes: dict[str, object]) -> None:
     with pytest.raises(DPSynthError):
         error_rates(PERTURBED, **{"epsilon": 1, "n": 50, "reps": 2, **changes})  # type: ignore[arg-type]
@@ -160,7 +187,7 @@ def test_the_verdict_speaks_of_people() -> None:
 
 def test_worth_is_a_curve_with_today_marked() -> None:
     told: list[float] = []
-    found = what_is_it_worth(
+    found = p_value_reliability(
         PERTURBED, 250, 250, epsilons=(0.1, 10), today="0.3", reps=60, progress=lambda _, done: told.append(done)
     )
     assert [one.epsilon for one in found.ordinary] == [0.1, 0.3, 10.0]
@@ -169,18 +196,20 @@ def test_worth_is_a_curve_with_today_marked() -> None:
     assert "calibrated" in found.verdict
     assert told == sorted(told)
     for error in ("false", "missed"):
-        chart = worth_chart(found, error)  # type: ignore[arg-type]
+        chart = reliability_chart(found, error)  # type: ignore[arg-type]
         assert set(chart.table["test"]) == {
-            "ordinary test on the release", "calibrated test on the release", "private test on the original",
-        }  # fmt: skip
+            "ordinary test on the release",
+            "calibrated test on the release",
+            "private test on the original",
+        }
         assert "your epsilon 0.3" in chart.alt
         assert any(trace.name == "your epsilon" for trace in chart.figure.data)
-    plain = what_is_it_worth(KDTree(), 20, 20, epsilons=(1,), reps=2, workers=1, bins=10)
+    plain = p_value_reliability(KDTree(), 20, 20, epsilons=(1,), reps=2, workers=1, bins=10)
     assert plain.calibrated == ()
     assert plain.verdict == ""
     assert plain.sound is None
     with pytest.raises(DPSynthError):
-        what_is_it_worth(PERTURBED, 10, 10, epsilons=())
+        p_value_reliability(PERTURBED, 10, 10, epsilons=())
 
 
 def test_figure_six_can_be_replayed() -> None:
@@ -235,16 +264,14 @@ def test_all_columns_are_read_with_their_number_in_mind() -> None:
 def test_corrections(pvalues: list[float]) -> None:
     p, m = np.array(pvalues), len(pvalues)
     assert benjamini_hochberg(p) == pytest.approx(stats.false_discovery_control(p, method="bh").tolist())
-    by_hand = [
-        max(min(1.0, (m - sorted(pvalues).index(q)) * q) for q in pvalues if q <= one) for one in pvalues
-    ]  # fmt: skip
+    by_hand = [max(min(1.0, (m - sorted(pvalues).index(q)) * q) for q in pvalues if q <= one) for one in pvalues]
     assert holm(p) == pytest.approx(by_hand)
     assert all(a >= b - 1e-12 for a, b in zip(holm(p), benjamini_hochberg(p), strict=True))
 
 
 def test_groups_are_drawn_for_original_and_synthetic() -> None:
     release, private = mixed_release()
-    comparison = Comparison.of(release.schema, value="x", group="sick")
+    comparison = GroupComparison.of(release.schema, value="x", group="sick")
     both = groups_chart(private.rows(), release.sample(), comparison)
     assert set(both.table["table"]) == {"original", "synthetic"}
     alone = groups_chart(None, release.sample(), comparison)

@@ -16,7 +16,7 @@ from dpsynth_core.errors import DPSynthError, ParameterError
 from dpsynth_core.inference import GroupsError, mann_whitney, mann_whitney_counts
 from dpsynth_core.inference.mann_whitney import weighted_z
 from dpsynth_core.inference.null_law import _edgeworth, lower_half, smaller_u
-from dpsynth_core.inference.pairs_won import u_of_rows, u_within_cells
+from dpsynth_core.inference.u_statistics import u_of_rows, u_within_cells
 
 small_whole = st.lists(st.integers(-3, 3), min_size=1, max_size=30)
 reals = st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=1, max_size=30)

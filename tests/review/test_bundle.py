@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpsynth_core as dp
-from dpsynth_core.diagnostics.base import Comparison, Measure, Result, Scale
+from dpsynth_core.diagnostics.base import Measure, Result, Scale, TablePair
 from dpsynth_core.diagnostics.evaluation import Evaluation
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.privacy.budget import Budget, Guarantee
@@ -219,7 +219,7 @@ RESULT = Result(
 )  # fmt: skip
 FOUND = Evaluation(results=(RESULT,))
 TABLE = dp.PrivateTable(mixed_table(), mixed_schema())
-PRIVATE: list[Any] = [SECRET, RESULT, FOUND, TABLE, Comparison(original=TABLE, synthetic=TABLE)]
+PRIVATE: list[Any] = [SECRET, RESULT, FOUND, TABLE, TablePair(original=TABLE, synthetic=TABLE)]
 
 
 class Sneaky(str):

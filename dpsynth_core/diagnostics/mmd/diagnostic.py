@@ -12,11 +12,11 @@ import pandas as pd
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.diagnostics.base import (
     NORMAL_QUANTILE,
-    Comparison,
     Diagnostic,
     Measure,
     Result,
     Scale,
+    TablePair,
     Verdict,
 )
 from dpsynth_core.diagnostics.features import features, frequent_labels
@@ -39,7 +39,7 @@ CLOSE, VISIBLE = 0.1, 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelDistance(Diagnostic):
+class MMDDiagnostic(Diagnostic):
     """Maximum mean discrepancy with a Gaussian kernel."""
 
     key: ClassVar[str] = "mmd"
@@ -77,7 +77,7 @@ class KernelDistance(Diagnostic):
         check_whole("permutations", self.permutations, 19, 10**5)
         check_whole("permuted_rows", self.permuted_rows, 10, 10_000)
 
-    def examine(self, pair: Comparison, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
+    def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
         """The distance, its yardsticks, and what chance alone would give."""
         if min(pair.original.n, pair.synthetic.n) < 2:
             return self.unable("A table has fewer than two rows, so distances between rows do not exist.")
@@ -97,10 +97,15 @@ class KernelDistance(Diagnostic):
         chance = float(np.quantile(null, (1 + CONFIDENCE) / 2))
         verdict = _verdict(value, max(chance, yardstick), noise)
         headline = Measure(
-            name=self.title, value=value, low=max(0.0, value - NORMAL_QUANTILE * error),
-            high=value + NORMAL_QUANTILE * error, reference=yardstick, reference_high=max(chance, yardstick),
-            verdict=verdict, reading=_reading(value, yardstick, noise, verdict),
-        )  # fmt: skip
+            name=self.title,
+            value=value,
+            low=max(0.0, value - NORMAL_QUANTILE * error),
+            high=value + NORMAL_QUANTILE * error,
+            reference=yardstick,
+            reference_high=max(chance, yardstick),
+            verdict=verdict,
+            reading=_reading(value, yardstick, noise, verdict),
+        )
         scores = pd.DataFrame(
             {
                 "score": ["MMD", "two halves of the original", "pure noise", "p-value", "largest density difference"],
@@ -108,9 +113,13 @@ class KernelDistance(Diagnostic):
             }
         )
         return Result(
-            key=self.key, title=self.title, scale=self.scale, headline=headline, notes=tuple(notes),
+            key=self.key,
+            title=self.title,
+            scale=self.scale,
+            headline=headline,
+            notes=tuple(notes),
             tables={"scores": scores, "chance": pd.DataFrame({"MMD by chance": null})},
-        )  # fmt: skip
+        )
 
     def _distance(
         self, x: FloatArray, y: FloatArray, gamma: float, rng: np.random.Generator

@@ -17,11 +17,11 @@ from dpsynth_core.arrays import FloatArray
 from dpsynth_core.diagnostics.base import (
     NORMAL_QUANTILE,
     VERDICTS,
-    Comparison,
     Diagnostic,
     Measure,
     Result,
     Scale,
+    TablePair,
     Verdict,
     worst_first,
 )
@@ -48,7 +48,7 @@ READINGS: dict[Verdict, str] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class PropensityScore(Diagnostic):
+class PMSEDiagnostic(Diagnostic):
     """Propensity mean squared error by logistic regression and by a classification tree."""
 
     key: ClassVar[str] = "pmse"
@@ -83,7 +83,7 @@ class PropensityScore(Diagnostic):
         check_whole("halvings", self.halvings, 3, 10_000)
         check_whole("tree_rows", self.tree_rows, 100, 10**7)
 
-    def examine(self, pair: Comparison, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
+    def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
         """Every model, and what gives the synthetic table away."""
         progress("Fitting regressions", 0.0)
         kept = frequent_labels(pair.original, LEVELS)
@@ -96,7 +96,10 @@ class PropensityScore(Diagnostic):
         items = worst_first([*(_regression(*item) for item in regressions.items()), observed.measure()])
         few = "There are too few rows, or too many columns, for products of columns: main effects only."
         return Result(
-            key=self.key, title=self.title, scale=self.scale, items=items,
+            key=self.key,
+            title=self.title,
+            scale=self.scale,
+            items=items,
             headline=max(items, key=lambda item: (VERDICTS.index(item.verdict), item.value or 0.0)),
             notes=(*((few,) if order < self.order else ()), *observed.notes),
             tables={
@@ -104,9 +107,9 @@ class PropensityScore(Diagnostic):
                 "giveaways": pd.DataFrame(observed.tree.importance.items(), columns=["column", "importance"]),
                 "splits": pd.DataFrame({"what the tree saw": observed.tree.in_words()}),
             },
-        )  # fmt: skip
+        )
 
-    def _grow_trees(self, pair: Comparison, rng: np.random.Generator, progress: Progress) -> TreeScore:
+    def _grow_trees(self, pair: TablePair, rng: np.random.Generator, progress: Progress) -> TreeScore:
         """The tree on all rows, and on halves: one half of the original against synthetic rows and the other half."""
         original, synthetic = (_some(table.rows(), self.tree_rows, rng) for table in (pair.original, pair.synthetic))
         tree = fit_tree(original, synthetic, cp=self.cp)
@@ -122,9 +125,13 @@ class PropensityScore(Diagnostic):
             observed.append(cart_pmse(half, _some(synthetic, m, rng), self.cp))
         few = n < pair.original.n // 2
         return TreeScore(
-            tree=tree, observed=np.array(observed), null=np.array(null), rows=n + m, c=m / (n + m),
+            tree=tree,
+            observed=np.array(observed),
+            null=np.array(null),
+            rows=n + m,
+            c=m / (n + m),
             notes=(f"The tree saw {len(original):,} and {len(synthetic):,} rows.",) if few else (),
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,9 +170,15 @@ class TreeScore:
         excess = (float(self.observed.mean()) - self.expected) / (self.c * (1 - self.c))
         verdict = _verdict(self.ratio, usual, excess)
         return Measure(
-            name="Tree", value=self.ratio, low=max(0.0, self.ratio - error), high=self.ratio + error, reference=1.0,
-            reference_high=usual, verdict=verdict, reading=READINGS[verdict],
-        )  # fmt: skip
+            name="Tree",
+            value=self.ratio,
+            low=max(0.0, self.ratio - error),
+            high=self.ratio + error,
+            reference=1.0,
+            reference_high=usual,
+            verdict=verdict,
+            reading=READINGS[verdict],
+        )
 
 
 def _regression(name: str, score: LogisticScore | None) -> Measure:
@@ -175,9 +188,15 @@ def _regression(name: str, score: LogisticScore | None) -> Measure:
     verdict = _verdict(score.ratio, usual, (score.pmse - score.expected) / (score.c * (1 - score.c)))
     low, high = score.interval
     return Measure(
-        name=name, value=score.ratio, low=low, high=high, reference=1.0, reference_high=usual,
-        verdict=verdict, reading=READINGS[verdict],
-    )  # fmt: skip
+        name=name,
+        value=score.ratio,
+        low=low,
+        high=high,
+        reference=1.0,
+        reference_high=usual,
+        verdict=verdict,
+        reading=READINGS[verdict],
+    )
 
 
 def _verdict(ratio: float, usual: float, share: float) -> Verdict:

@@ -71,9 +71,12 @@ def logistic_pmse(original: Features, synthetic: Features, order: int = 1) -> Lo
     unit = (1 - c) ** 2 * c / rows
     terms = design.shape[1]
     return LogisticScore(
-        pmse=float(np.mean((scores - c) ** 2)), terms=terms, expected=terms * unit,
-        deviation=math.sqrt(2 * terms) * unit, c=c,
-    )  # fmt: skip
+        pmse=float(np.mean((scores - c) ** 2)),
+        terms=terms,
+        expected=terms * unit,
+        deviation=math.sqrt(2 * terms) * unit,
+        c=c,
+    )
 
 
 def term_count(owner: tuple[str, ...], order: int) -> int:

@@ -18,7 +18,7 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.proportions import CONFIDENCE
 from dpsynth_core.inference.regression.design import Design, Term, estimable
 
-Rule: TypeAlias = Literal["simple", "proper", "between"]
+CombiningRule: TypeAlias = Literal["simple", "proper", "between"]
 """How the variance of a mean over several synthetic tables is estimated."""
 
 LOGISTIC_DEVIATION = math.pi / math.sqrt(3)
@@ -123,7 +123,7 @@ def _logistic(Z: FloatArray, truth: np.ndarray) -> tuple[FloatArray, FloatArray,
     return coefficients, np.asarray(np.linalg.inv(information), dtype=np.float64), math.inf
 
 
-def combined(fits: Sequence[Fit], n: int, rule: Rule = "between") -> Fit:
+def combined(fits: Sequence[Fit], n: int, rule: CombiningRule = "between") -> Fit:
     """What several synthetic tables say together about the population that the n original rows come from.
 
     With k rows in each of l tables and v the mean of their variances, v k/n estimates the original's own variance, and

@@ -9,9 +9,9 @@ import pytest
 from scipy import optimize, stats
 
 import dpsynth_core as dp
-from dpsynth_core.diagnostics import Comparison
+from dpsynth_core.diagnostics import TablePair
 from dpsynth_core.diagnostics.features import Features, features
-from dpsynth_core.diagnostics.pmse.diagnostic import PropensityScore
+from dpsynth_core.diagnostics.pmse.diagnostic import PMSEDiagnostic
 from dpsynth_core.diagnostics.pmse.logistic import affordable_order, logistic_pmse, term_count
 
 
@@ -99,8 +99,8 @@ BOUNDS = dp.Schema.from_dict(
 
 
 def tree_ratio(synthetic: pd.DataFrame, original: pd.DataFrame) -> float:
-    pair = Comparison.of(dp.PrivateTable(original, BOUNDS), synthetic)
-    result = PropensityScore().examine(pair, np.random.default_rng(0))
+    pair = TablePair.of(dp.PrivateTable(original, BOUNDS), synthetic)
+    result = PMSEDiagnostic().examine(pair, np.random.default_rng(0))
     return next(float(item.value or math.nan) for item in result.items if item.name == "Tree")
 
 
@@ -117,10 +117,14 @@ def test_the_trees_ratio_does_not_improve_as_epsilon_falls() -> None:
     ratios = []
     for epsilon in (10, 1, 0.1, 0.01):
         mechanism = dp.MECHANISMS["perturbed_histogram"].suggest(BOUNDS, 2000, epsilon)
-        ratios.append(np.mean([
-            tree_ratio(dp.synthesize(private, mechanism, epsilon=epsilon, seed=seed).sample(), original)
-            for seed in range(2)
-        ]))  # fmt: skip
+        ratios.append(
+            np.mean(
+                [
+                    tree_ratio(dp.synthesize(private, mechanism, epsilon=epsilon, seed=seed).sample(), original)
+                    for seed in range(2)
+                ]
+            )
+        )
     assert all(later > earlier * 0.95 for earlier, later in itertools.pairwise(ratios))
     assert ratios[-1] > 3 * ratios[0]
 
@@ -130,7 +134,7 @@ def test_the_null_is_the_same_for_every_release() -> None:
     expected = []
     for epsilon in (10, 0.01):
         release = dp.synthesize(private, dp.MECHANISMS["kd_tree"](), epsilon=epsilon, seed=1)
-        result = PropensityScore().examine(Comparison.of(private, release.sample()), np.random.default_rng(5))
+        result = PMSEDiagnostic().examine(TablePair.of(private, release.sample()), np.random.default_rng(5))
         scores = result.tables["scores"].set_index("model")
         expected.append(scores.loc["Tree, half of the rows", "expected"])
     assert expected[0] == expected[1]
@@ -138,8 +142,8 @@ def test_the_null_is_the_same_for_every_release() -> None:
 
 def test_what_gives_the_table_away_is_named() -> None:
     original, synthetic = normal_pair(800, 1), normal_pair(800, 2).assign(y=40.0)
-    result = PropensityScore().examine(
-        Comparison.of(dp.PrivateTable(original, BOUNDS), synthetic), np.random.default_rng(0)
+    result = PMSEDiagnostic().examine(
+        TablePair.of(dp.PrivateTable(original, BOUNDS), synthetic), np.random.default_rng(0)
     )
     assert result.tables["giveaways"]["column"].iloc[0] == "y"
     assert result.tables["splits"].iloc[0, 0].startswith("y ")

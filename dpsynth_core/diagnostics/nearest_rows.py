@@ -37,7 +37,7 @@ LABEL = "A sanity check, not a proof of privacy: what protects people is the gua
 
 
 @dataclass(frozen=True, kw_only=True)
-class Nearest:
+class NearestRows:
     """How close synthetic rows come to original ones, beside fresh rows and rows drawn at random from the domain."""
 
     copies: float
@@ -88,14 +88,14 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2g}%" if share < 0.995 else f"{100 * share:.3g}%"
 
 
-def nearest_original(
+def nearest_rows(
     private: PrivateTable,
     synthetic: pd.DataFrame,
     rng: np.random.Generator,
     *,
     rows: int = ROWS,
     progress: Progress = no_progress,
-) -> Nearest:
+) -> NearestRows:
     """Compare synthetic rows with the original rows they are closest to.
 
     The distance of two rows is the mean over columns: numbers and ordered labels by their share of the declared range,
@@ -124,15 +124,19 @@ def nearest_original(
     to_fresh = _closest(original[own], original, labels, own)
     progress("Looking for the closest rows", 0.8)
     to_random = _closest(drawn, original, labels, np.full(len(drawn), -1))
-    return Nearest(
-        copies=copies, copies_fresh=fresh_copies, copies_random=random_copies,
+    return NearestRows(
+        copies=copies,
+        copies_fresh=fresh_copies,
+        copies_random=random_copies,
         copies_usual=_usual_share(fresh_copies, len(original), len(made)),
         closer=_closer(to_made, to_fresh),
         # Null variance of U / (n m), ties left out: they can only lower it.
         closer_usual=0.5 + NORMAL_QUANTILE * math.sqrt((len(chosen) + len(own) + 1) / (12 * len(chosen) * len(own))),
-        distance=float(np.median(to_made)), distance_fresh=float(np.median(to_fresh)),
-        distance_random=float(np.median(to_random)), sampled=len(chosen),
-    )  # fmt: skip
+        distance=float(np.median(to_made)),
+        distance_fresh=float(np.median(to_fresh)),
+        distance_random=float(np.median(to_random)),
+        sampled=len(chosen),
+    )
 
 
 def _is_label(column: Column) -> bool:

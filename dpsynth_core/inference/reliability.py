@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from dpsynth_core.errors import ParameterError, check_whole
 from dpsynth_core.inference.dp_mann_whitney import DELTA, dp_pvalues
-from dpsynth_core.inference.experiments import ALPHA, ErrorRates, Test, doubled_us, error_rates
+from dpsynth_core.inference.experiments import ALPHA, ErrorRates, TestKind, doubled_us, error_rates
 from dpsynth_core.inference.histograms import HISTOGRAMS
 from dpsynth_core.inference.populations import LOWER, UPPER, Population, populations
 from dpsynth_core.inference.proportions import Proportion
@@ -26,7 +26,7 @@ EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Worth:
+class Reliability:
     """Errors of each test over epsilon. Not private: nothing of the table is in it but public sizes."""
 
     ordinary: tuple[ErrorRates, ...]
@@ -94,7 +94,7 @@ def _of_100(share: Proportion) -> str:
     return "more than 99" if whole == 100 and share.count < share.reps else f"about {whole}"
 
 
-def what_is_it_worth(
+def p_value_reliability(
     mechanism: Mechanism,
     n1: int,
     n2: int,
@@ -113,7 +113,7 @@ def what_is_it_worth(
     seed: int = 0,
     progress: Progress = no_progress,
     workers: int | None = None,
-) -> Worth:
+) -> Reliability:
     """The chances of a false and of a missed discovery over epsilon, for this mechanism and these group sizes.
 
     Args:
@@ -141,25 +141,40 @@ def what_is_it_worth(
     grid = sorted({*(float(exact(e, parameter="epsilons")) for e in epsilons), *([] if marked is None else [marked])})
     if not grid or grid[0] <= 0:
         raise ParameterError("epsilons", grid, allowed="one or more numbers greater than 0")
-    tests: tuple[Test, ...] = ("ordinary",)
+    tests: tuple[TestKind, ...] = ("ordinary",)
     if isinstance(mechanism, HISTOGRAMS) if calibrated is None else calibrated:
         tests = ("ordinary", "calibrated")
     steps = len(grid) * len(tests) + 1
-    curves: dict[Test, tuple[ErrorRates, ...]] = {}
+    curves: dict[TestKind, tuple[ErrorRates, ...]] = {}
     for i, test in enumerate(tests):
         curves[test] = tuple(
             error_rates(
-                mechanism, epsilon=epsilon, n=n1 + n2, ratio=n1 / (n1 + n2), effect=effect, bins=bins, reps=reps,
-                test=test, alpha=alpha, delta=delta, shape=shape, lower=lower, upper=upper, seed=seed, workers=workers,
+                mechanism,
+                epsilon=epsilon,
+                n=n1 + n2,
+                ratio=n1 / (n1 + n2),
+                effect=effect,
+                bins=bins,
+                reps=reps,
+                test=test,
+                alpha=alpha,
+                delta=delta,
+                shape=shape,
+                lower=lower,
+                upper=upper,
+                seed=seed,
+                workers=workers,
                 progress=part_of(progress, i * len(grid) + j, steps),
             )
             for j, epsilon in enumerate(grid)
-        )  # fmt: skip
+        )
     both = populations(n1=n1, n2=n2, effect=effect, shape=shape, lower=lower, upper=upper)
-    return Worth(
-        ordinary=curves["ordinary"], calibrated=curves.get("calibrated", ()), today=marked,
+    return Reliability(
+        ordinary=curves["ordinary"],
+        calibrated=curves.get("calibrated", ()),
+        today=marked,
         reference=_reference(both, grid, effect, reps, alpha, seed, part_of(progress, steps - 1, steps)),
-    )  # fmt: skip
+    )
 
 
 def _reference(  # noqa: PLR0917  the order of arguments is that of the caller's
@@ -180,8 +195,17 @@ def _reference(  # noqa: PLR0917  the order of arguments is that of the caller's
         null, signal = (
             int((dp_pvalues(u, n1, n, epsilon=epsilon, delta=DELTA, rng=rng) <= alpha).sum()) for u in doubled
         )
-        out.append(ErrorRates(
-            test="dp", epsilon=epsilon, n1=n1, n2=n - n1, effect=effect, alpha=alpha, undefined=0,
-            type_one=Proportion(count=null, reps=reps), type_two=Proportion(count=reps - signal, reps=reps),
-        ))  # fmt: skip
+        out.append(
+            ErrorRates(
+                test="dp",
+                epsilon=epsilon,
+                n1=n1,
+                n2=n - n1,
+                effect=effect,
+                alpha=alpha,
+                undefined=0,
+                type_one=Proportion(count=null, reps=reps),
+                type_two=Proportion(count=reps - signal, reps=reps),
+            )
+        )
     return tuple(out)

@@ -18,7 +18,7 @@ from dpsynth_core.table.schema import Schema
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class GroupComparison:
     """A value column and two levels of a group column, checked against the declared facts."""
 
     value: Column
@@ -29,7 +29,7 @@ class Comparison:
     """The two groups, the first one first."""
 
     @classmethod
-    def of(cls, schema: Schema, *, value: str, group: str, levels: Sequence[Any] | None = None) -> Comparison:
+    def of(cls, schema: Schema, *, value: str, group: str, levels: Sequence[Any] | None = None) -> GroupComparison:
         """Errors name what cannot be compared, from public facts only."""
         values, groups = schema[value], schema[group]
         if value == group:
@@ -41,9 +41,12 @@ class Comparison:
         labels = group_labels(groups)
         if levels is None and len(labels) != 2:
             raise SchemaError(
-                group, "levels", len(labels), allowed="two levels",
+                group,
+                "levels",
+                len(labels),
+                allowed="two levels",
                 remedy="Choose a column with two levels, or two of this column's with ``levels``.",
-            )  # fmt: skip
+            )
         first, second = check_levels(labels if levels is None else levels)
         for level in (first, second):
             if level not in labels:

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.errors import ParameterError, check_between
 from dpsynth_core.inference.calibrated import CalibratedMannWhitney, calibrate
-from dpsynth_core.inference.comparison import Comparison, ordered
 from dpsynth_core.inference.experiments import ALPHA
+from dpsynth_core.inference.group_comparison import GroupComparison, ordered
 from dpsynth_core.inference.mann_whitney import GroupsError, MannWhitney
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.runs.synthesize import Release
@@ -22,7 +22,7 @@ from dpsynth_core.table.private_table import PrivateTable
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pair:
+class PairTest:
     """One value column against the group."""
 
     value: str
@@ -49,7 +49,7 @@ class Pair:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AllPairs:
+class AllPairTests:
     """All tests against one group."""
 
     group: str
@@ -58,7 +58,7 @@ class AllPairs:
     """The two groups."""
     alpha: float
     """Significance level."""
-    pairs: tuple[Pair, ...]
+    pairs: tuple[PairTest, ...]
     """One for each ordered column, the smallest p-value first."""
     releasable: bool
     """False where the original was looked at."""
@@ -120,7 +120,7 @@ def all_pairs(
     seed: int | None = None,
     progress: Progress = no_progress,
     workers: int | None = None,
-) -> AllPairs:
+) -> AllPairTests:
     """Test every column with an order against a group, on a release.
 
     Args:
@@ -142,15 +142,20 @@ def all_pairs(
     names = [column.name for column in schema if column.name != group and ordered(column)]
     if not names:
         raise ParameterError("group", group, allowed="a column beside others with an order")
-    comparisons = [Comparison.of(schema, value=name, group=group, levels=levels) for name in names]
+    comparisons = [GroupComparison.of(schema, value=name, group=group, levels=levels) for name in names]
     tests = [_test(comparison, synthetic) for comparison in comparisons]
     possible = [i for i, (test, _) in enumerate(tests) if test is not None]
     found: dict[int, CalibratedMannWhitney] = {}
     if calibrated and possible:
         outcomes = calibrate(
-            release, [comparisons[i] for i in possible], synthetic, simulations=simulations, seed=seed,
-            progress=progress, workers=workers,
-        )  # fmt: skip
+            release,
+            [comparisons[i] for i in possible],
+            synthetic,
+            simulations=simulations,
+            seed=seed,
+            progress=progress,
+            workers=workers,
+        )
         found = dict(zip(possible, outcomes, strict=True))
     rows = None if original is None else original.rows()
     pvalues = [found[i].pvalue if i in found else _pvalue(tests[i][0]) for i in possible]
@@ -159,18 +164,23 @@ def all_pairs(
     for i, (test, problem) in enumerate(tests):
         by_holm, by_bh = adjusted.get(i, (None, None))
         pairs.append(
-            Pair(
-                value=names[i], synthetic=test, calibrated=found.get(i), problem=problem, holm=by_holm, bh=by_bh,
+            PairTest(
+                value=names[i],
+                synthetic=test,
+                calibrated=found.get(i),
+                problem=problem,
+                holm=by_holm,
+                bh=by_bh,
                 original=None if rows is None else _test(comparisons[i], rows)[0],
             )
-        )  # fmt: skip
+        )
     pairs.sort(key=lambda pair: 2.0 if pair.pvalue is None else pair.pvalue)
-    return AllPairs(
+    return AllPairTests(
         group=group, levels=comparisons[0].levels, alpha=alpha, pairs=tuple(pairs), releasable=original is None
     )
 
 
-def _test(comparison: Comparison, table: pd.DataFrame) -> tuple[MannWhitney | None, str]:
+def _test(comparison: GroupComparison, table: pd.DataFrame) -> tuple[MannWhitney | None, str]:
     """The test, or why there is none: one column must not sink the rest."""
     try:
         return comparison.test(table), ""

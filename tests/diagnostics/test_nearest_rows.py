@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpsynth_core as dp
-from dpsynth_core.diagnostics.nearest import MISSING, _closest, nearest_original
+from dpsynth_core.diagnostics.nearest_rows import MISSING, _closest, nearest_rows
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.table.simulate import simulate_table
 from tests.mechanisms.test_contract import mixed_schema
@@ -61,7 +61,7 @@ def test_more_rows_than_a_block_are_all_looked_at() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_a_fresh_sample_raises_no_alarm(seed: int) -> None:
     private, fresh = tables(800, 800, seed)
-    found = nearest_original(private, fresh, np.random.default_rng(seed))
+    found = nearest_rows(private, fresh, np.random.default_rng(seed))
     # Two limits at 97.5%: five samples stay below both with room to spare at these seeds.
     assert not found.alarming
     assert abs(found.closer - 0.5) < 0.05
@@ -71,11 +71,11 @@ def test_a_fresh_sample_raises_no_alarm(seed: int) -> None:
 def test_rows_passed_through_raise_an_alarm() -> None:
     private, fresh = tables(800, 800)
     mixed = pd.concat([fresh.iloc[:720], private.rows().iloc[:80]], ignore_index=True)
-    found = nearest_original(private, mixed, np.random.default_rng(0))
+    found = nearest_rows(private, mixed, np.random.default_rng(0))
     assert found.copies >= 0.1
     assert found.alarming
     assert "more than chance" in found.reading
-    assert nearest_original(private, private.rows(), np.random.default_rng(0)).copies == 1.0
+    assert nearest_rows(private, private.rows(), np.random.default_rng(0)).copies == 1.0
 
 
 def test_in_a_small_domain_copies_are_no_alarm() -> None:
@@ -83,7 +83,7 @@ def test_in_a_small_domain_copies_are_no_alarm() -> None:
         {"columns": [{"name": "a", "kind": "categorical", "categories": ["x", "y"], "public": True}]}
     )
     table = pd.DataFrame({"a": ["x", "y"] * 50})
-    found = nearest_original(dp.PrivateTable(table, schema), table, np.random.default_rng(0))
+    found = nearest_rows(dp.PrivateTable(table, schema), table, np.random.default_rng(0))
     assert (found.copies, found.copies_fresh, found.closer) == (1.0, 1.0, 0.5)
     assert not found.alarming
 
@@ -91,11 +91,11 @@ def test_in_a_small_domain_copies_are_no_alarm() -> None:
 def test_a_single_row_cannot_be_compared() -> None:
     private, fresh = tables(1, 10)
     with pytest.raises(DPSynthError, match="single row"):
-        nearest_original(private, fresh, np.random.default_rng(0))
+        nearest_rows(private, fresh, np.random.default_rng(0))
 
 
 def test_it_is_not_for_release_and_names_no_value() -> None:
     private, fresh = tables(100, 100)
-    found = nearest_original(private, fresh, np.random.default_rng(0))
+    found = nearest_rows(private, fresh, np.random.default_rng(0))
     assert found.releasable is False
     assert all(isinstance(value, bool | int | float) for value in vars(found).values())
