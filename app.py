@@ -8,10 +8,10 @@ from pages.shared.heading import heading
 
 heading("DPSynth")
 
-from pages.shared.actions import load_example
-from pages.shared.audit_view import audit_panel
-from pages.shared.data_view import SOURCE_KEY
-from pages.shared.frame import STAGES, furnish, in_words
+from pages.shared.data.actions import load_example
+from pages.shared.data.view import SOURCE_KEY
+from pages.shared.home.view import audit_panel
+from pages.shared.layout import STAGES, furnish, in_words
 
 session = furnish("app.py")
 

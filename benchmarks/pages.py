@@ -19,7 +19,7 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from pages.shared.frame import STAGES
+from pages.shared.layout import STAGES
 
 PROMISED = {
     "fresh server": 3.0,

@@ -8,9 +8,9 @@ from pages.shared.heading import heading
 
 heading("Data")
 
-from pages.shared.data_view import choose_data, choose_mode_control, show_pictures, show_preview, show_verdict
-from pages.shared.frame import furnish, in_words, next_step
-from pages.shared.schema_view import ask_account, ask_declarer, ask_estimate, ask_unit, edit_schema
+from pages.shared.data.schema_view import ask_account, ask_declarer, ask_estimate, ask_unit, edit_schema
+from pages.shared.data.view import choose_data, choose_mode_control, show_pictures, show_preview, show_verdict
+from pages.shared.layout import furnish, in_words, next_step
 
 session = furnish("pages/1_Data.py")
 

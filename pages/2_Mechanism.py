@@ -8,8 +8,8 @@ from pages.shared.heading import heading
 
 heading("Mechanism")
 
-from pages.shared.frame import furnish, needs_schema, next_step
-from pages.shared.mechanism_view import (
+from pages.shared.layout import furnish, needs_schema, next_step
+from pages.shared.mechanism.view import (
     choose_epsilon,
     choose_mechanism,
     choose_parameters,

@@ -8,9 +8,9 @@ from pages.shared.heading import heading
 
 heading("Synthesize")
 
-from pages.shared.frame import furnish, in_words, needs_schema, next_step
-from pages.shared.runs import collect
-from pages.shared.synthesize_view import (
+from pages.shared.layout import furnish, in_words, needs_schema, next_step
+from pages.shared.synthesize.actions import collect
+from pages.shared.synthesize.view import (
     ask_options,
     ask_to_run,
     show_history,

@@ -9,10 +9,10 @@ from pages.shared.heading import heading
 heading("Diagnostics")
 
 from dpsynth_core.diagnostics import DIAGNOSTICS
-from pages.shared.diagnostics_view import ask_columns, ask_releases, show_mark, show_panel, show_verdict
-from pages.shared.frame import furnish, needs_release, next_step
-from pages.shared.review_view import examined
-from pages.shared.runs import collect
+from pages.shared.diagnostics.examination_view import examined
+from pages.shared.diagnostics.view import ask_columns, ask_releases, show_mark, show_panel, show_verdict
+from pages.shared.layout import furnish, needs_release, next_step
+from pages.shared.synthesize.actions import collect
 
 session = furnish("pages/4_Diagnostics.py")
 collect(session)

@@ -6,14 +6,14 @@ from pages.shared.heading import heading
 
 heading("Trade-offs")
 
-from pages.shared.frame import furnish, next_step
-from pages.shared.groups_view import show_groups
-from pages.shared.lessons_view import show_lessons
-from pages.shared.needs_view import show_needs
-from pages.shared.neighbours_view import show_neighbours
-from pages.shared.noise_view import show_noise
-from pages.shared.sections_view import ask_section, follow_link
-from pages.shared.sweep_view import show_sweep
+from pages.shared.layout import furnish, next_step
+from pages.shared.tradeoffs.groups_view import show_groups
+from pages.shared.tradeoffs.lessons_view import show_lessons
+from pages.shared.tradeoffs.needs_view import show_needs
+from pages.shared.tradeoffs.noise_view import show_noise
+from pages.shared.tradeoffs.person_view import show_neighbours
+from pages.shared.tradeoffs.sweep_view import show_sweep
+from pages.shared.tradeoffs.view import ask_section, follow_link
 
 SHOWN = {
     "lessons": show_lessons,

@@ -8,10 +8,11 @@ from pages.shared.heading import heading
 
 heading("Release")
 
-from pages.shared.actions import account_of
-from pages.shared.diagnostics_view import show_mark
-from pages.shared.frame import furnish, in_words, needs_release
-from pages.shared.release_view import (
+from pages.shared.data.actions import account_of
+from pages.shared.diagnostics.view import show_mark
+from pages.shared.layout import furnish, in_words, needs_release
+from pages.shared.release.actions import checks, history
+from pages.shared.release.view import (
     ask_decision,
     ask_release,
     ask_thresholds,
@@ -24,8 +25,7 @@ from pages.shared.release_view import (
     show_pictures,
     show_products,
 )
-from pages.shared.releases import checks, history
-from pages.shared.runs import collect
+from pages.shared.synthesize.actions import collect
 
 session = furnish("pages/6_Release.py")
 collect(session)

@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import Page, expect, sync_playwright
 
 from benchmarks.pages import CHROMIUM, follow, quiet, serving
-from pages.shared.frame import STAGES
+from pages.shared.layout import STAGES
 
 HERE = Path(__file__).parent
 SIZE = {"width": 1200, "height": 800}

@@ -21,7 +21,7 @@ from dpsynth_core.runs.jobs import Job
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.teaching.false_discovery import Replay
-from pages.shared.choices import Choices
+from pages.shared.mechanism.settings import Choices
 from pages.shared.memory import MEMORY, browser_of
 
 Mode: TypeAlias = Literal["teaching", "release"]

@@ -12,7 +12,7 @@ from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.estimate import NothingFoundError
 from dpsynth_core.table.examples import EXAMPLES
-from pages.shared.actions import (
+from pages.shared.data.actions import (
     account_of,
     adopt_account_terms,
     choose_mode,

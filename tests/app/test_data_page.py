@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.table.examples import EXAMPLES
-from pages.shared.actions import account_of, estimate, load_example, load_upload
+from pages.shared.data.actions import account_of, estimate, load_example, load_upload
 from pages.shared.session import Session
 from tests.waiting.pages import HOSTILE, ROOT, assert_only_in_plain_text, csv_of, elements, session_of, settled, texts
 

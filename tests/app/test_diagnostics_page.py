@@ -20,8 +20,8 @@ from dpsynth_core.runs.configuration import Order, Outcome
 from dpsynth_core.runs.synthesize import synthesize
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.private_table import PrivateTable
-from pages.shared.actions import load_example, load_upload
-from pages.shared.reviews import examine, next_missing
+from pages.shared.data.actions import load_example, load_upload
+from pages.shared.diagnostics.actions import examine, next_missing
 from pages.shared.session import Session
 from tests.waiting.jobs import finish
 from tests.waiting.pages import HOSTILE, assert_only_in_plain_text, page, session_of, texts

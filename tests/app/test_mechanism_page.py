@@ -11,10 +11,10 @@ from dpsynth_core.mechanisms.parameters import parameters
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.runs.configuration import Order
 from dpsynth_core.runs.jobs import Job
-from pages.shared.actions import account_of, load_example, load_upload, open_account
-from pages.shared.choices import Choices, plan_for
-from pages.shared.runs import collect, start
+from pages.shared.data.actions import account_of, load_example, load_upload, open_account
+from pages.shared.mechanism.settings import Choices, plan_for
 from pages.shared.session import Session
+from pages.shared.synthesize.actions import collect, start
 from tests.stepping import Stepping
 from tests.waiting.jobs import finish
 from tests.waiting.pages import csv_of, page, session_of, settled

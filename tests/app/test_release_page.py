@@ -22,8 +22,8 @@ from dpsynth_core.review.review import MARK
 from dpsynth_core.runs.configuration import Order, Outcome, run_order
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.private_table import PrivateTable
-from pages.shared.actions import account_of, edit_draft, load_example, load_upload, open_account, open_ledger, sign
-from pages.shared.releases import (
+from pages.shared.data.actions import account_of, edit_draft, load_example, load_upload, open_account, open_ledger, sign
+from pages.shared.release.actions import (
     approved_archive,
     bundle_of,
     checks,
@@ -34,8 +34,8 @@ from pages.shared.releases import (
     search,
     standing,
 )
-from pages.shared.runs import collect, start
 from pages.shared.session import Session
+from pages.shared.synthesize.actions import collect, start
 from tests.review.releases import Deaf, outcome_of
 from tests.waiting.jobs import finish
 from tests.waiting.pages import HOSTILE, assert_only_in_plain_text, page, session_of, settled, texts

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.table.column import KINDS, Column
 from dpsynth_core.table.schema import Schema
-from pages.shared.schema_table import (
+from pages.shared.data.schema_rows import (
     from_rows,
     mark_public,
     numbers,

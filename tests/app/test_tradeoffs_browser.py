@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
-from pages.shared.frame import STAGES
-from pages.shared.lessons import UNITS
-from pages.shared.sections_view import SECTIONS
+from pages.shared.layout import STAGES
+from pages.shared.tradeoffs.lessons import UNITS
+from pages.shared.tradeoffs.view import SECTIONS
 from tests.waiting.browser import MINUTE, csv_of, go, press, quiet, release_with, spent, use
 from tests.waiting.screens import check_accessible, check_charts, check_twins, drawn, unfold
 

@@ -14,13 +14,13 @@ from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.teaching.neighbours import Demonstration, DemonstrationOrder, demonstrate
 from dpsynth_core.teaching.sweep import ASPECTS, Sizes, SizesOrder, Sweep, SweepOrder, run_sweep, sweep, sweep_sizes
-from pages.shared.actions import choose_mode, declare_all_public, load_example, load_upload
-from pages.shared.lessons import FIRST_EPSILON, UNITS, begin, from_address, to_address
-from pages.shared.needs_view import FIRST
-from pages.shared.sections_view import FREE, SECTIONS
+from pages.shared.data.actions import choose_mode, declare_all_public, load_example, load_upload
 from pages.shared.session import Lesson, Session, Trial
-from pages.shared.specimens import MINE, SIMULATED, chosen, offered, specimen
-from pages.shared.trials import begin_trial, current_trial, sweep_seconds, sweepable
+from pages.shared.tradeoffs.actions import begin_trial, current_trial, sweep_seconds, sweepable
+from pages.shared.tradeoffs.lessons import FIRST_EPSILON, UNITS, begin, from_address, to_address
+from pages.shared.tradeoffs.needs_view import FIRST
+from pages.shared.tradeoffs.tables import MINE, SIMULATED, chosen, offered, specimen
+from pages.shared.tradeoffs.view import FREE, SECTIONS
 from tests.waiting.jobs import finish
 from tests.waiting.pages import HOSTILE, ROOT, assert_only_in_plain_text, csv_of, page, session_of, settled, texts
 

@@ -38,7 +38,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
-from pages.shared.frame import HOME, STAGES
+from pages.shared.layout import HOME, STAGES
 from tests.waiting.browser import (
     csv_of,
     finished,

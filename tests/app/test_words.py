@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pages.shared.words import big_number, number, rows_per_cell
+from pages.shared.formatting import big_number, number, rows_per_cell
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from dpsynth_core.charts import ORIGINAL, SYNTHETIC
-from pages.shared.frame import Stage
+from pages.shared.layout import Stage
 from tests.waiting.browser import quiet, use
 
 # What a screen shows of every chart on it: its spoken text, axis titles, the smallest letters, colours and patterns.

@@ -8,8 +8,8 @@ from dpsynth_core.inference.group_comparison import GroupComparison, group_label
 from dpsynth_core.runs.configuration import published
 from dpsynth_core.runs.synthesize import Release
 from dpsynth_core.table.schema import Schema
-from pages.shared.runs import cancel, runner
 from pages.shared.session import Question, Session
+from pages.shared.synthesize.actions import cancel, runner
 
 
 def group_columns(schema: Schema) -> list[str]:

@@ -7,12 +7,11 @@ import streamlit as st
 from dpsynth_core.charts.sweeps import enough_chart
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.teaching.sweep import ASPECTS, Sizes, SizesOrder, run_sizes
-from pages.shared.kept import ask_one
-from pages.shared.sections_view import ask_specimen, show_trial
 from pages.shared.session import Session
-from pages.shared.show import plain_list, show_chart
-from pages.shared.specimens import Specimen
-from pages.shared.trials import PATIENCE, current_trial, sizes_seconds
+from pages.shared.tradeoffs.actions import PATIENCE, current_trial, sizes_seconds
+from pages.shared.tradeoffs.tables import Specimen
+from pages.shared.tradeoffs.view import ask_specimen, show_trial
+from pages.shared.widgets import ask_one, plain_list, show_chart
 
 FIRST = ("kd_tree", "perturbed_histogram")
 

@@ -6,13 +6,12 @@ import streamlit as st
 
 from dpsynth_core.charts.tradeoffs import noisy_counts_chart, partition_chart
 from dpsynth_core.teaching.demonstrations import grown_tree, noisy_histogram
-from pages.shared.frame import in_words
-from pages.shared.kept import ask_epsilon, ask_one
-from pages.shared.sections_view import ask_specimen
+from pages.shared.formatting import measured
+from pages.shared.layout import in_words
 from pages.shared.session import Session
-from pages.shared.show import show_chart
-from pages.shared.specimens import Specimen
-from pages.shared.words import measured
+from pages.shared.tradeoffs.tables import Specimen
+from pages.shared.tradeoffs.view import ask_specimen
+from pages.shared.widgets import ask_epsilon, ask_one, show_chart
 
 
 def show_noise(session: Session) -> None:

@@ -8,11 +8,11 @@ from dpsynth_core.charts import column_chart, pair_size_chart, range_chart
 from dpsynth_core.table.encoding import touched
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.examples.base import MAX_ROWS
-from pages.shared.actions import choose_mode, load_example, load_upload
-from pages.shared.frame import in_words, prospect_badge
+from pages.shared.data.actions import choose_mode, load_example, load_upload
+from pages.shared.formatting import big_number, rows_per_cell
+from pages.shared.layout import in_words, prospect_badge
 from pages.shared.session import Mode, Session
-from pages.shared.show import plain_list, show_chart
-from pages.shared.words import big_number, rows_per_cell
+from pages.shared.widgets import plain_list, show_chart
 
 PREVIEW_ROWS = 100
 PICTURES_AT_ONCE = 6

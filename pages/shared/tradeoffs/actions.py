@@ -15,10 +15,10 @@ from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.teaching.sweep import Panel, SizesOrder, SweepOrder
-from pages.shared.choices import plan_for
-from pages.shared.runs import cancel, runner
+from pages.shared.mechanism.settings import plan_for
 from pages.shared.session import Session, Trial
-from pages.shared.specimens import Specimen
+from pages.shared.synthesize.actions import cancel, runner
+from pages.shared.tradeoffs.tables import Specimen
 
 MOST_KEPT = 60
 MEASURING = 0.05

@@ -16,11 +16,10 @@ from dpsynth_core.teaching.neighbours import (
     run_demonstration,
     watched_row,
 )
-from pages.shared.frame import in_words
-from pages.shared.kept import ask_epsilon, ask_one
-from pages.shared.sections_view import ask_specimen, show_trial
+from pages.shared.layout import in_words
 from pages.shared.session import Session
-from pages.shared.show import show_chart
+from pages.shared.tradeoffs.view import ask_specimen, show_trial
+from pages.shared.widgets import ask_epsilon, ask_one, show_chart
 
 WHO: dict[Who, str] = {"unusual": "the most unusual person", "typical": "a person like many others"}
 RUN_SECONDS = 0.002

@@ -14,7 +14,7 @@ from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.teaching.demonstrations import NoisyHistogram, grown_tree, noisy_histogram
 from dpsynth_core.teaching.false_discovery import Replay, replay_false_discovery
-from pages.shared.choices import EPSILONS
+from pages.shared.mechanism.settings import EPSILONS
 from pages.shared.session import Lesson
 
 CROWD, CLUSTERS = EXAMPLES["bivariate_normal"], EXAMPLES["mixture"]

@@ -6,10 +6,10 @@ import streamlit as st
 
 from dpsynth_core.diagnostics.evaluation import Evaluation
 from dpsynth_core.errors import DPSynthError
-from pages.shared.frame import in_words, show_error
-from pages.shared.job_view import watch
-from pages.shared.reviews import collect_review, examine, next_missing, release_name
+from pages.shared.diagnostics.actions import collect_review, examine, next_missing, release_name
+from pages.shared.layout import in_words, show_error
 from pages.shared.session import Session, Subject
+from pages.shared.widgets import watch
 
 
 def examined(session: Session, places: list[int], columns: tuple[str, ...]) -> dict[int, Evaluation]:

@@ -7,11 +7,11 @@ from urllib.parse import urlencode, urlsplit
 
 import streamlit as st
 
-from pages.shared.choices import EPSILONS
-from pages.shared.lessons import MOST_SEED, UNITS, begin, to_address
-from pages.shared.sections_view import go_to
+from pages.shared.mechanism.settings import EPSILONS
 from pages.shared.session import Lesson, Session
-from pages.shared.show import show_chart
+from pages.shared.tradeoffs.lessons import MOST_SEED, UNITS, begin, to_address
+from pages.shared.tradeoffs.view import go_to
+from pages.shared.widgets import show_chart
 
 
 def show_lessons(session: Session) -> None:

@@ -12,7 +12,7 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.table.column import KINDS, ORIGINS
 from dpsynth_core.table.schema import MOST_DECLARED
-from pages.shared.actions import (
+from pages.shared.data.actions import (
     account_of,
     adopt_account_terms,
     can_estimate,
@@ -24,11 +24,11 @@ from pages.shared.actions import (
     replace_draft,
     sign,
 )
-from pages.shared.frame import in_words, show_error
-from pages.shared.schema_table import settle_origins
+from pages.shared.data.schema_rows import settle_origins
+from pages.shared.formatting import number
+from pages.shared.layout import in_words, show_error
 from pages.shared.session import Session
-from pages.shared.show import plain_list
-from pages.shared.words import number
+from pages.shared.widgets import plain_list
 
 
 def _editor_columns() -> dict[str, Any]:

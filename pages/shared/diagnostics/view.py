@@ -11,14 +11,13 @@ from dpsynth_core.charts.overlays import box_chart, correlation_chart, ecdf_char
 from dpsynth_core.charts.scores import distance_chart, dot_chart, giveaway_chart, pair_heat_map
 from dpsynth_core.diagnostics import DIAGNOSTICS, Result, Verdict
 from dpsynth_core.diagnostics.evaluation import Evaluation
-from pages.shared.discoveries_view import show_groups
-from pages.shared.frame import Colour, guarantee_badge
-from pages.shared.pictures import picture
-from pages.shared.regression_view import show_regression
-from pages.shared.reviews import MOST_COMPARED, release_name
+from pages.shared.diagnostics.actions import MOST_COMPARED, release_name
+from pages.shared.diagnostics.groups_view import show_groups
+from pages.shared.diagnostics.regression_view import show_regression
+from pages.shared.formatting import measured
+from pages.shared.layout import Colour, guarantee_badge
 from pages.shared.session import Session
-from pages.shared.show import plain_list
-from pages.shared.words import measured
+from pages.shared.widgets import plain_list, show_internal_chart
 
 VERDICT: dict[Verdict, tuple[str, Colour, str]] = {
     "excellent": ("As close as a fresh sample", "green", ":material/check_circle:"),
@@ -136,7 +135,7 @@ def _numbers(result: Result) -> str:
 
 
 def _dots(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:  # noqa: ARG001
-    picture(dot_chart(named), key=f"dots_{next(iter(named.values())).key}", as_table=as_table)
+    show_internal_chart(dot_chart(named), key=f"dots_{next(iter(named.values())).key}", as_table=as_table)
 
 
 def _distributions(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:
@@ -156,7 +155,7 @@ def _distributions(session: Session, place: int, named: Mapping[str, Result], as
         charts.append(box_chart(original, synthetic, outcome.schema, name))
     for number, (slot, chart) in enumerate(zip(st.columns(len(charts)), charts, strict=True)):
         with slot:
-            picture(chart, key=f"column_{number}", as_table=as_table)
+            show_internal_chart(chart, key=f"column_{number}", as_table=as_table)
 
 
 def _pairs(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:
@@ -170,18 +169,18 @@ def _pairs(session: Session, place: int, named: Mapping[str, Result], as_table: 
     names = [name for name in outcome.schema.names if any(name in item.columns for item in result.items)]
     left, right = st.columns([3, 2])
     with left:
-        picture(pair_heat_map(result, names), key="pair_map", as_table=as_table)
+        show_internal_chart(pair_heat_map(result, names), key="pair_map", as_table=as_table)
     with right:
         st.markdown("**Worst pairs**")
         plain_list(f"{item.name}: {_value(item.value)}" for item in result.items[:WORST])
     labels = [item.name for item in result.items]
     chosen = st.selectbox("Pair", range(len(labels)), format_func=lambda i: labels[i], key="pair_detail")
     first, second = result.items[chosen].columns
-    picture(pair_chart(private, outcome.tables[0], first, second), key="pair", as_table=as_table)
+    show_internal_chart(pair_chart(private, outcome.tables[0], first, second), key="pair", as_table=as_table)
     correlations = correlation_chart(result)
     if correlations is not None:
         st.subheader("Correlations", anchor=False)
-        picture(correlations, key="correlations", as_table=as_table)
+        show_internal_chart(correlations, key="correlations", as_table=as_table)
 
 
 def _value(value: float | None) -> str:
@@ -193,9 +192,9 @@ def _propensity(session: Session, place: int, named: Mapping[str, Result], as_ta
     result = next(iter(named.values()))
     left, right = st.columns(2)
     with left:
-        picture(dot_chart(named, log=True), key="pmse", as_table=as_table)
+        show_internal_chart(dot_chart(named, log=True), key="pmse", as_table=as_table)
     with right:
-        picture(giveaway_chart(result), key="giveaways", as_table=as_table)
+        show_internal_chart(giveaway_chart(result), key="giveaways", as_table=as_table)
     st.markdown("**What the tree saw first**")
     plain_list(result.tables["splits"]["what the tree saw"])
 
@@ -203,7 +202,7 @@ def _propensity(session: Session, place: int, named: Mapping[str, Result], as_ta
 def _distance(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:  # noqa: ARG001
     """The distance between its two marks."""
     if any(result.headline.value is not None for result in named.values()):
-        picture(distance_chart(named), key="mmd", as_table=as_table)
+        show_internal_chart(distance_chart(named), key="mmd", as_table=as_table)
 
 
 PICTURES: dict[str, Callable[[Session, int, Mapping[str, Result], bool], None]] = {

@@ -19,7 +19,7 @@ from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.readers.read import read_table
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.table.suggest import suggest
-from pages.shared.schema_table import from_rows, mark_public, numbers, to_rows, with_column, withdraw_estimates
+from pages.shared.data.schema_rows import from_rows, mark_public, numbers, to_rows, with_column, withdraw_estimates
 from pages.shared.session import DataSet, Mode, Session
 
 

@@ -28,10 +28,10 @@ from dpsynth_core.review.decision import Choice
 from dpsynth_core.review.evidence import Search, run_search
 from dpsynth_core.runs.configuration import Outcome
 from dpsynth_core.table.private_table import PrivateTable
-from pages.shared.actions import account_of
-from pages.shared.reviews import configured
-from pages.shared.runs import cancel, runner
+from pages.shared.data.actions import account_of
+from pages.shared.diagnostics.actions import configured
 from pages.shared.session import Session
+from pages.shared.synthesize.actions import cancel, runner
 
 
 def _data_set(session: Session) -> tuple[str | None, int]:

@@ -8,13 +8,13 @@ from typing import Any
 import streamlit as st
 
 from dpsynth_core.errors import DPSynthError
-from pages.shared.frame import in_words, show_error
-from pages.shared.job_view import watch
-from pages.shared.lessons import from_address, to_address
+from pages.shared.formatting import duration
+from pages.shared.layout import in_words, show_error
 from pages.shared.session import Lesson, Session
-from pages.shared.specimens import Specimen, chosen, offered, specimen
-from pages.shared.trials import begin_trial, current_trial
-from pages.shared.words import duration
+from pages.shared.tradeoffs.actions import begin_trial, current_trial
+from pages.shared.tradeoffs.lessons import from_address, to_address
+from pages.shared.tradeoffs.tables import Specimen, chosen, offered, specimen
+from pages.shared.widgets import watch
 
 SECTIONS = {
     "lessons": "Lessons",

@@ -24,13 +24,12 @@ from dpsynth_core.mechanisms.plan import Plan
 from dpsynth_core.privacy.budget import Budget, exact
 from dpsynth_core.runs.configuration import Order
 from dpsynth_core.table.schema import Schema
-from pages.shared.choices import EPSILONS, suited
-from pages.shared.frame import BADGE, in_words, show_error
-from pages.shared.job_view import watch
-from pages.shared.runs import start_preview
+from pages.shared.formatting import big_number, duration, measured
+from pages.shared.layout import BADGE, in_words, show_error
+from pages.shared.mechanism.settings import EPSILONS, suited
 from pages.shared.session import Preview, Session
-from pages.shared.show import show_chart
-from pages.shared.words import big_number, duration, measured
+from pages.shared.synthesize.actions import start_preview
+from pages.shared.widgets import show_chart, watch
 
 SIMILAR = (
     "For comparison: textbooks advise 1 or less; Google's COVID-19 mobility reports used 2.64 per day; the 2020 US "

@@ -10,14 +10,13 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.review.export import parquet, safe_csv
 from dpsynth_core.runs.configuration import MOST_COPIES, Order, Outcome
 from dpsynth_core.table.schema import Schema
-from pages.shared.actions import account_of
-from pages.shared.choices import plan_for
-from pages.shared.frame import guarantee_badge, in_words, show_error
-from pages.shared.job_view import show_series, watch
-from pages.shared.runs import charge_words, start
+from pages.shared.data.actions import account_of
+from pages.shared.formatting import duration, number
+from pages.shared.layout import guarantee_badge, in_words, show_error
+from pages.shared.mechanism.settings import plan_for
 from pages.shared.session import Session
-from pages.shared.show import plain_list, show_chart
-from pages.shared.words import duration, number
+from pages.shared.synthesize.actions import charge_words, start
+from pages.shared.widgets import plain_list, show_chart, show_series, watch
 
 PREVIEW_ROWS = 100
 PICTURES_IN_A_ROW = 3

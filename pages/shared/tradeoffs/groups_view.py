@@ -6,11 +6,10 @@ import streamlit as st
 
 from dpsynth_core.charts.sweeps import group_error_chart
 from dpsynth_core.mechanisms import MECHANISMS
-from pages.shared.kept import ask_one
-from pages.shared.sections_view import ask_specimen
 from pages.shared.session import Session
-from pages.shared.show import show_chart
-from pages.shared.sweep_view import sweep_found
+from pages.shared.tradeoffs.sweep_view import sweep_found
+from pages.shared.tradeoffs.view import ask_specimen
+from pages.shared.widgets import ask_one, show_chart
 
 
 def show_groups(session: Session) -> None:

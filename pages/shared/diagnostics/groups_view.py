@@ -13,7 +13,7 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.enquiry import Answer
 from dpsynth_core.inference.pair_tests import all_pairs
 from dpsynth_core.teaching.false_discovery import replay_false_discovery
-from pages.shared.discoveries import (
+from pages.shared.diagnostics.pvalues import (
     ask,
     collect_answer,
     comparison_of,
@@ -21,17 +21,15 @@ from pages.shared.discoveries import (
     release_of,
     value_columns,
 )
-from pages.shared.frame import in_words, show_error
-from pages.shared.job_view import watch
-from pages.shared.pictures import picture
+from pages.shared.formatting import measured
+from pages.shared.layout import in_words, show_error
 from pages.shared.session import Question, Session
-from pages.shared.show import show_chart
-from pages.shared.words import measured
+from pages.shared.widgets import show_chart, show_internal_chart, watch
 
 
 def show_groups(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:
     """Every column's effect; then one pair of columns in full; then what its p-value is worth."""
-    picture(dot_chart(named), key="dots_mann_whitney", as_table=as_table)
+    show_internal_chart(dot_chart(named), key="dots_mann_whitney", as_table=as_table)
     schema = session.outcomes[place].schema
     groups = group_columns(schema)
     if not groups:
@@ -67,7 +65,7 @@ def _side_by_side(session: Session, question: Question, as_table: bool) -> None:
         for label, test in tests.items()
     ]  # fmt: skip
     st.dataframe(rows, hide_index=True, alt="The Mann-Whitney test on both tables")
-    picture(groups_chart(original, synthetic, comparison), key="groups", as_table=as_table)
+    show_internal_chart(groups_chart(original, synthetic, comparison), key="groups", as_table=as_table)
 
 
 def _all_columns(session: Session, question: Question) -> None:

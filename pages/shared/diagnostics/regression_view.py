@@ -9,11 +9,10 @@ import streamlit as st
 from dpsynth_core.charts.coefficients import coefficient_chart
 from dpsynth_core.diagnostics import Result
 from dpsynth_core.inference.regression.design import can_be_outcome, can_be_predictor
-from pages.shared.frame import in_words
-from pages.shared.pictures import picture
-from pages.shared.reviews import regress
+from pages.shared.diagnostics.actions import regress
+from pages.shared.layout import in_words
 from pages.shared.session import Session
-from pages.shared.show import plain_list
+from pages.shared.widgets import plain_list, show_internal_chart
 
 
 def show_regression(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:
@@ -21,7 +20,7 @@ def show_regression(session: Session, place: int, named: Mapping[str, Result], a
     shown = {label: result for label, result in named.items() if "coefficients" in result.tables}
     if shown:
         plain_list(next(iter(shown.values())).notes[:1])
-        picture(coefficient_chart(shown), key="coefficients", as_table=as_table)
+        show_internal_chart(coefficient_chart(shown), key="coefficients", as_table=as_table)
         st.caption(
             "A private regression spends the epsilon of the release on this one question. It is simulated here to show "
             "what a whole synthetic table costs in comparison."

@@ -9,10 +9,10 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.runs.configuration import LedgerSettlement, Order, Outcome, run_order
 from dpsynth_core.runs.jobs import Job, JobRunner
 from dpsynth_core.table.simulate import simulate_table
-from pages.shared.actions import open_ledger
-from pages.shared.choices import plan_for
+from pages.shared.data.actions import open_ledger
+from pages.shared.formatting import number
+from pages.shared.mechanism.settings import plan_for
 from pages.shared.session import Preview, Session
-from pages.shared.words import number
 
 PREVIEW_ROWS = 20_000
 PREVIEW_SEED = 1

@@ -13,9 +13,10 @@ from dpsynth_core.review.decision import MEANING, Choice, missing_for
 from dpsynth_core.review.publication import MOST_CHARACTERS
 from dpsynth_core.review.review import MARK
 from dpsynth_core.review.thresholds import LIMITS, Thresholds
-from pages.shared.frame import Colour, guarantee_badge, in_words, show_error
-from pages.shared.job_view import watch
-from pages.shared.releases import (
+from pages.shared.diagnostics.actions import release_name
+from pages.shared.formatting import number
+from pages.shared.layout import Colour, guarantee_badge, in_words, show_error
+from pages.shared.release.actions import (
     approved_archive,
     bundle_of,
     collect_search,
@@ -27,10 +28,8 @@ from pages.shared.releases import (
     search,
     standing,
 )
-from pages.shared.reviews import release_name
 from pages.shared.session import Session
-from pages.shared.show import plain_list, show_chart
-from pages.shared.words import number
+from pages.shared.widgets import plain_list, show_chart, watch
 
 STATE: dict[State, tuple[str, Colour, str]] = {
     "pass": ("Pass", "green", ":material/check_circle:"),

@@ -11,13 +11,12 @@ from dpsynth_core.charts.sweeps import moving_chart, multiples_chart, sweep_char
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.teaching.sweep import ASPECTS, MOST_ANALYSTS, Sweep, SweepOrder, run_sweep
-from pages.shared.frame import in_words
-from pages.shared.kept import ask_one
-from pages.shared.sections_view import ask_specimen, show_trial
+from pages.shared.layout import in_words
 from pages.shared.session import Session
-from pages.shared.show import plain_list, show_chart
-from pages.shared.specimens import Specimen
-from pages.shared.trials import PATIENCE, current_trial, sweep_seconds, sweepable, with_mechanisms
+from pages.shared.tradeoffs.actions import PATIENCE, current_trial, sweep_seconds, sweepable, with_mechanisms
+from pages.shared.tradeoffs.tables import Specimen
+from pages.shared.tradeoffs.view import ask_specimen, show_trial
+from pages.shared.widgets import ask_one, plain_list, show_chart
 
 GRID = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 MOST_REPETITIONS = 20

@@ -10,9 +10,9 @@ from dpsynth_core.diagnostics.evaluation import Evaluation, Examination, evaluat
 from dpsynth_core.diagnostics.regression import RegressionDiagnostic
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.runs.configuration import Outcome
-from pages.shared.runs import cancel, runner
+from pages.shared.formatting import number
 from pages.shared.session import Session, Subject
-from pages.shared.words import number
+from pages.shared.synthesize.actions import cancel, runner
 
 MOST_COMPARED = 4
 """Releases that fit side by side."""

@@ -14,9 +14,9 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.privacy.budget import Guarantee, Status
 from dpsynth_core.table.schema import Schema
-from pages.shared.actions import account_of
+from pages.shared.data.actions import account_of
+from pages.shared.formatting import number
 from pages.shared.session import Session, current
-from pages.shared.words import number
 
 ROOT = Path(__file__).parents[2]
 Colour = Literal["green", "orange", "red", "gray", "blue"]

@@ -1,0 +1,119 @@
+"""What several pages put on the screen: charts, their files, lists, choices that are remembered, work in progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import streamlit as st
+
+from dpsynth_core.charts import series_chart
+from dpsynth_core.charts.theme import Chart
+from dpsynth_core.diagnostics.base import INTERNAL
+from dpsynth_core.review.export import marked_csv, marked_html
+from dpsynth_core.runs.jobs import AT_ONCE, Job
+from pages.shared.formatting import elapsed
+from pages.shared.mechanism.settings import EPSILONS
+from pages.shared.session import Session
+from pages.shared.synthesize.actions import cancel, queue_words
+
+LOOK_EVERY = 0.5
+"""Seconds between two looks at a run."""
+Option = TypeVar("Option")
+
+
+def show_chart(chart: Chart, *, key: str, as_table: bool = False) -> None:
+    """A figure with its alternative text, or the same numbers as a table."""
+    if as_table:
+        st.dataframe(chart.table, hide_index=True, key=f"{key}_table")
+        return
+    st.plotly_chart(chart.figure, key=key, alt=chart.alt, config={"displayModeBar": False})
+
+
+def show_internal_chart(chart: Chart, *, key: str, as_table: bool) -> None:
+    """A chart drawn from private rows, and its files, which are marked as not for release."""
+    show_chart(chart, key=key, as_table=as_table)
+    with st.container(horizontal=True):
+        for label, kind, content in (
+            ("Figure", "html", lambda: marked_html(chart, INTERNAL)),
+            ("Table", "csv", lambda: marked_csv(chart.table, INTERNAL)),
+        ):
+            st.download_button(
+                label,
+                content,
+                f"internal_review_{key}.{kind}",
+                f"text/{kind}",
+                key=f"{kind}_{key}",
+                type="tertiary",
+                icon=":material/download:",
+                on_click="ignore",
+            )
+
+
+def plain_list(lines: Iterable[str]) -> None:
+    """One line each, shown literally: what comes from a file is never read as markup."""
+    text = "\n".join(f"• {line}" for line in lines)
+    if text:
+        st.text(text)
+
+
+def ask_one(
+    session: Session, ask: Callable[..., Any], label: str, options: Sequence[Option], *, key: str, **more: Any
+) -> Option:
+    """One of several options, by a select box or a radio; the one chosen before, as long as it is still offered.
+
+    Args:
+        session: Where the choice is remembered.
+        ask: The widget, for instance ``st.selectbox``.
+        label: Its label.
+        options: What can be chosen; the first one to begin with.
+        key: Its key, and the choice's name.
+        more: Anything else for the widget.
+    """
+    before = session.kept.get(key)
+    chosen: Option = ask(label, options, index=options.index(before) if before in options else 0, key=key, **more)
+    session.kept[key] = chosen
+    return chosen
+
+
+def ask_epsilon(session: Session, *, key: str, first: str) -> str:
+    """An epsilon from the slider, with both ends named."""
+    chosen: str = st.select_slider("Epsilon (ε)", EPSILONS, value=session.kept.get(key, first), key=key)
+    with st.container(horizontal=True, horizontal_alignment="distribute"):
+        st.markdown("← more private", width="content")
+        st.markdown("more accurate →", width="content")
+    session.kept[key] = chosen
+    return chosen
+
+
+def watch(job: Job, *, expected: float | None, release: bool, key: str) -> None:
+    """How far it is, and a way to stop it; the page begins again when it has ended."""
+    if not job.active:
+        st.rerun()
+    with st.container(border=True):
+        queue = queue_words(job)
+        if queue:
+            st.info(queue, icon=":material/hourglass_top:")
+            note = "If you cancel now, nothing is charged." if release else ""
+            st.caption(f"At most {AT_ONCE} run at once on this server; yours begins when its turn comes. {note}")
+        else:
+            st.progress(job.done, text=f"{job.stage} · {job.done:.0%}")
+            st.caption(elapsed(job.seconds, expected))
+        if st.button("Cancel", key=f"cancel_{key}", icon=":material/cancel:"):
+            cancel(job)
+            st.rerun()
+        show_series(job, release=release, key=key)
+
+
+def show_series(job: Job, *, release: bool, key: str) -> None:
+    """What the mechanism tells while it runs; in release mode, what depends on private rows only on demand."""
+    lines = [line for line in job.series.values() if line.points]
+    hidden = [line for line in lines if release and not line.releasable]
+    note = "Show how it goes (not for release: it depends on private rows)"
+    if hidden and not st.toggle(note, key=f"series_private_{key}"):
+        lines = [line for line in lines if line.releasable]
+    if not lines:
+        return
+    as_table = st.toggle("Show as tables", key=f"series_table_{key}")
+    for i, line in enumerate(lines):
+        show_chart(series_chart(line), key=f"series_{key}_{i}", as_table=as_table)
