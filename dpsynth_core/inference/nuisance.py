@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray, IntArray
+from dpsynth_core.mechanisms.simplex import project_to_simplex
 
 _ROUNDS = 4
 """Of the fixed-point iteration; it settles in two or three."""
@@ -50,7 +51,9 @@ def from_smoothed_counts(released: FloatArray, n: int, alpha: float) -> Nuisance
     _, groups, values = released.shape
     total = n + groups * values * alpha
     unsmoothed = released * (total / released.sum(axis=(1, 2))[:, None, None]) - alpha
-    return Nuisance(sizes=_whole(unsmoothed.sum(axis=2), n), chances=_normalised(on_simplex(unsmoothed.sum(axis=1), n)))
+    return Nuisance(
+        sizes=_whole(unsmoothed.sum(axis=2), n), chances=_normalised(project_to_simplex(unsmoothed.sum(axis=1), n))
+    )
 
 
 def from_noisy_counts(released: FloatArray, n: int, scale: float) -> Nuisance:
@@ -66,25 +69,11 @@ def from_noisy_counts(released: FloatArray, n: int, scale: float) -> Nuisance:
     total = np.full(len(released), n + e * share[0].size)  # rows before rescaling, if all cells were empty but a few
     sizes, chances = by_group * n, together
     for _ in range(_ROUNDS):
-        chances = on_simplex(together * total[:, None], n) / n
+        chances = project_to_simplex(together * total[:, None], n) / n
         invented = e * np.power(a, sizes[:, :, None] * chances[:, None, :]).sum(axis=2)
         total = n + invented.sum(axis=1)
         sizes = np.clip(by_group * total[:, None] - invented, 0.0, n)
     return Nuisance(sizes=_whole(sizes, n), chances=_normalised(chances))
-
-
-def on_simplex(points: FloatArray, total: float) -> FloatArray:
-    """The nearest counts that are not negative and add up to ``total``: a constant is taken off, the rest is cut.
-
-    Example:
-        >>> on_simplex(np.array([[5.0, 3.0, 0.0]]), 6.0).tolist()
-        [[4.0, 2.0, 0.0]]
-    """
-    ordered = -np.sort(-points, axis=1)
-    excess = (np.cumsum(ordered, axis=1) - total) / np.arange(1, points.shape[1] + 1)
-    kept = (ordered > excess).sum(axis=1)
-    level = np.take_along_axis(excess, kept[:, None] - 1, axis=1)
-    return np.maximum(points - level, 0.0)
 
 
 def _normalised(weights: FloatArray) -> FloatArray:

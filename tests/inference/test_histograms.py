@@ -15,7 +15,7 @@ from scipy import stats
 from dpsynth_core.inference import mann_whitney_counts
 from dpsynth_core.inference.experiments import ordinary_pvalues
 from dpsynth_core.inference.histograms import HISTOGRAMS, law_of
-from dpsynth_core.inference.nuisance import from_noisy_counts, from_shares, from_smoothed_counts, on_simplex
+from dpsynth_core.inference.nuisance import from_noisy_counts, from_shares, from_smoothed_counts
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.kd_grid import KDGrid
@@ -101,18 +101,6 @@ def test_only_histograms_have_a_law_of_counts() -> None:
     assert law_of(KDTree(), (2, 6), 40, Fraction(1)) is None
     for kind in MECHANISMS.values():
         assert (law_of(kind(), (2, 6), 40, Fraction(1)) is not None) == issubclass(kind, HISTOGRAMS)
-
-
-@given(st.lists(st.floats(-50, 50), min_size=1, max_size=12), st.floats(0.1, 100))
-@settings(max_examples=100, deadline=None)
-def test_the_simplex_gets_the_nearest_point(points: list[float], total: float) -> None:
-    y = np.array([points])
-    found = on_simplex(y, total)
-    assert found.min() >= 0
-    assert found.sum() == pytest.approx(total, rel=1e-9)
-    rng = np.random.default_rng(len(points))
-    for other in rng.dirichlet(np.ones(len(points)), 20) * total:
-        assert np.linalg.norm(found - y) <= np.linalg.norm(other - y) + 1e-6
 
 
 def test_estimates_undo_the_mechanisms_distortion() -> None:

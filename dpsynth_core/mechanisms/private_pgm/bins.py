@@ -1,29 +1,29 @@
-"""Bins of one column: its labels, equal parts of its range, or parts that a noisy look found worth telling apart."""
+"""Bins of one column: its labels, equal parts of its range, or parts that hold about equally many rows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
-from dpsynth_core.arrays import FloatArray, IntArray
+from dpsynth_core.arrays import BoolArray, FloatArray, IntArray
 from dpsynth_core.mechanisms.partition.axis import Axis
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.encoding import Positions
 from dpsynth_core.table.private_table import PrivateTable
 
-FAN = 16
-"""Parts that a heavy part of a range is cut into at each look."""
-MOST_LOOKS = 3
-STANDS_OUT = 2.5
-"""Standard deviations of its noise that a part's count must reach to be cut further."""
-
-Look: TypeAlias = Callable[[IntArray], tuple[IntArray, float]]
-"""Noisy counts and the standard deviation of their noise, for exact ones."""
+FAN_OUT = 16
+"""Parts that a heavy part of a range is cut into at each pass."""
+MAX_PASSES = 3
+HEAVY_STDS = 2.5
+"""Standard deviations of its noise that a part's count must exceed to be cut further."""
+OWN_BIN_SHARE = 0.7
+"""Fraction of a bin's rows that is enough for a part to have a bin of its own."""
+MAX_WIDTH_RATIO = 4
+"""Ratio of widths from which parts are not joined."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,73 +67,73 @@ class Bins:
         return self.axis.place(edges[:-1], edges[1:], codes, noise.uniform, centre=centre)
 
 
-def looks_needed(column: Column, wanted: int) -> int:
-    """How many noisy looks it takes to find good bins: none where every value can have its own."""
+def passes_needed(column: Column, bins: int) -> int:
+    """How many noisy histograms it takes to find good bins: none where every value can have its own."""
     if not column.is_numeric:
         return 0
     slots = Axis.fine(column).slots
-    if slots <= wanted:
+    if slots <= bins:
         return 0
-    return max(1, min(MOST_LOOKS, math.ceil(math.log(slots, FAN) - 1e-9) - 1))
+    return max(1, min(MAX_PASSES, math.ceil(math.log(slots, FAN_OUT) - 1e-9) - 1))
 
 
-def found_bins(table: PrivateTable, column: Column, look: Look, *, wanted: int, looks: int) -> Bins:
-    """Bins of about equal noisy mass, narrow where rows crowd.
+def adaptive_bins(
+    table: PrivateTable,
+    column: Column,
+    measure: Callable[[IntArray], tuple[IntArray, float]],
+    *,
+    bins: int,
+    passes: int,
+) -> Bins:
+    """About ``bins`` bins of about equal noisy mass, narrow where rows crowd.
 
-    Each look counts the parts found so far with noise; heavy parts are cut into sixteen for the next. The number of
-    looks is public, every look is a histogram (a replaced row leaves one part and enters another), and only noisy
-    counts decide.
+    Each pass measures the parts so far, with ``measure`` returning noisy counts and the standard deviation of their
+    noise; heavy parts are cut into sixteen for the next pass. The number of passes is public, every pass is a histogram
+    (a replaced row leaves one part and enters another), and only noisy counts decide.
     """
     axis = Axis.fine(column)
     slots = axis.locate(table)
     inside = np.sort(slots[slots < axis.slots])
     edges = _cut(np.array([0, axis.slots], dtype=np.int64), np.array([True]))
-    for step in range(looks):
+    for turn in range(passes):
         counts = np.diff(np.searchsorted(inside, edges)).astype(np.int64)
-        noisy, deviation = look(counts)
-        if step + 1 < looks:
-            edges = _cut(edges, noisy > max(STANDS_OUT * deviation, table.n / wanted))
+        noisy, std = measure(counts)
+        if turn + 1 < passes:
+            edges = _cut(edges, noisy > max(HEAVY_STDS * std, table.n / bins))
     mass = np.maximum(noisy, 0).astype(np.float64)
     # Noise that outweighs the rows must not ask for more bins than there are rows to fill.
     mass *= min(1.0, table.n / max(mass.sum(), 1.0))
-    return Bins(axis=axis, edges=_even(edges, mass, table.n / wanted))
+    return Bins(axis=axis, edges=_equal_mass(edges, mass, table.n / bins))
 
 
-def _cut(edges: IntArray, heavy: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> IntArray:
+def _cut(edges: IntArray, heavy: BoolArray) -> IntArray:
     """Every heavy part cut into sixteen, or into its slots if it has fewer."""
     widths = np.diff(edges)
-    finer = [
-        start + np.arange(pieces) * width // pieces
-        for start, width, pieces in zip(edges[:-1], widths, np.where(heavy, np.minimum(widths, FAN), 1), strict=True)
-    ]
+    pieces = np.where(heavy, np.minimum(widths, FAN_OUT), 1)
+    finer = [start + np.arange(k) * width // k for start, width, k in zip(edges[:-1], widths, pieces, strict=True)]
     return np.append(np.concatenate(finer), edges[-1]).astype(np.int64)
 
 
-def _even(edges: IntArray, mass: FloatArray, share: float) -> IntArray:
-    """Light parts joined until they hold a share, parts that hold several cut evenly.
+def _equal_mass(edges: IntArray, mass: FloatArray, rows_per_bin: float) -> IntArray:
+    """Light parts joined until they fill a bin, parts that fill several cut evenly.
 
     Parts of very different width are never joined: the narrow ones come from where rows crowd, and what they hold must
     not be spread over an empty stretch.
     """
-    kept, gathered, before = [int(edges[0])], 0.0, int(edges[1] - edges[0])
+    out, gathered, previous = [int(edges[0])], 0.0, int(edges[1] - edges[0])
     for start, end, rows in zip(edges[:-1].tolist(), edges[1:].tolist(), mass.tolist(), strict=True):
-        if not before / UNLIKE < end - start < before * UNLIKE:
-            kept.append(start)
+        width = end - start
+        if not previous / MAX_WIDTH_RATIO < width < previous * MAX_WIDTH_RATIO:
+            out.append(start)
             gathered = 0.0
-        before = end - start
-        if rows < share * LONE_SHARE:
+        previous = width
+        if rows < rows_per_bin * OWN_BIN_SHARE:
             gathered += rows
-            if gathered >= share:
-                kept.append(end)
+            if gathered >= rows_per_bin:
+                out.append(end)
                 gathered = 0.0
             continue
-        pieces = min(end - start, max(1, round(rows / share)))
-        kept += [start, *(start + (end - start) * piece // pieces for piece in range(1, pieces + 1))]
+        pieces = min(width, max(1, round(rows / rows_per_bin)))
+        out += [start + width * piece // pieces for piece in range(pieces + 1)]
         gathered = 0.0
-    return np.unique([*kept, int(edges[-1])]).astype(np.int64)
-
-
-LONE_SHARE = 0.7
-"""Part of a share that is enough for a bin of its own."""
-UNLIKE = 4
-"""Ratio of widths from which parts are not joined."""
+    return np.unique([*out, int(edges[-1])]).astype(np.int64)

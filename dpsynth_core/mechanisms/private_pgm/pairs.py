@@ -1,4 +1,4 @@
-"""Pairs of columns: which of them to count, and their noisy counts. Both stages take a meter and can be run alone."""
+"""Pairs of columns: which of them to count, and their noisy counts. Both stages can be run alone."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import TypeAlias
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray, IntArray
-from dpsynth_core.mechanisms.private_pgm.cliques import joined, largest_clique
-from dpsynth_core.mechanisms.private_pgm.denoise import shrunk_towards
-from dpsynth_core.mechanisms.private_pgm.inference import Measurement
-from dpsynth_core.mechanisms.private_pgm.meter import PRICE_OF_NOISE, Following, Meter
-from dpsynth_core.mechanisms.private_pgm.views import View
+from dpsynth_core.mechanisms.private_pgm.allocation import ERROR_PER_CELL
+from dpsynth_core.mechanisms.private_pgm.binned_columns import BinnedColumn
+from dpsynth_core.mechanisms.private_pgm.denoise import shrink_towards
+from dpsynth_core.mechanisms.private_pgm.estimation import Measurement, max_clique_cells
+from dpsynth_core.mechanisms.private_pgm.measuring import Measurer
 from dpsynth_core.table.private_table import PrivateTable
 
-LEAST_TRUST = 0.2
-"""A table that was drawn towards what was expected is taken for no more exact than this share of its variance says."""
-LARGEST_TABLE = 20_000
+MIN_WEIGHT = 0.2
+"""A table that was shrunk counts as no more exact than this share of its variance says."""
+MAX_ADDED_CELLS = 20_000
 """Cells of the model's largest table that pairs added to a tree may lead to."""
 
-Pair: TypeAlias = tuple[int, int]
-"""Two variables, in ascending order."""
-Expected: TypeAlias = Mapping[Pair, FloatArray]
-"""For every pair, the counts that a model without it expects."""
+ColumnPair: TypeAlias = tuple[int, int]
+"""Indices of two columns, in ascending order."""
+ExpectedCounts: TypeAlias = Mapping[ColumnPair, FloatArray]
+"""For every pair, the counts that a model of everything measured so far expects."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,95 +38,104 @@ class GroupedRows:
     """Groups of each column."""
 
     @classmethod
-    def of(cls, table: PrivateTable, views: Sequence[View]) -> GroupedRows:
-        """The rows as the views group them."""
-        codes = tuple(view.groups[view.bins.codes(table)] for view in views)
-        return cls(codes=codes, sizes=tuple(view.size for view in views))
+    def of(cls, table: PrivateTable, columns: Sequence[BinnedColumn]) -> GroupedRows:
+        """The rows as the columns group them."""
+        codes = tuple(column.groups[column.bins.codes(table)] for column in columns)
+        return cls(codes=codes, sizes=tuple(column.size for column in columns))
 
     @property
     def rows(self) -> int:
         """How many; public."""
         return len(self.codes[0])
 
-    def count(self, pair: Pair) -> IntArray:
+    def count(self, pair: ColumnPair) -> IntArray:
         """Rows by the groups of two columns: private."""
         shape = self.sizes[pair[0]], self.sizes[pair[1]]
         flat = self.codes[pair[0]] * shape[1] + self.codes[pair[1]]
         return np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape)
 
 
-def independent(views: Sequence[View], rows: int) -> dict[Pair, FloatArray]:
-    """What every pair's counts would be if columns had nothing to do with each other."""
-    counts = [view.group_counts for view in views]
-    return {(i, j): np.outer(counts[i], counts[j]) / rows for i, j in combinations(range(len(views)), 2)}
+def independent_counts(columns: Sequence[BinnedColumn], rows: int) -> dict[ColumnPair, FloatArray]:
+    """What every pair's counts would be if columns were independent."""
+    counts = [column.group_counts for column in columns]
+    return {(i, j): np.outer(counts[i], counts[j]) / rows for i, j in combinations(range(len(columns)), 2)}
 
 
-def choose_pairs(
-    data: GroupedRows, expected: Expected, meter: Meter, stage: str, *, wanted: int, taken: Sequence[Pair],
-    deviation: float,
-) -> list[Pair]:  # fmt: skip
+def select_pairs(
+    data: GroupedRows,
+    expected: ExpectedCounts,
+    measurer: Measurer,
+    stage: str,
+    *,
+    number: int,
+    std: float,
+    taken: Sequence[ColumnPair] = (),
+) -> list[ColumnPair]:
     """Pairs whose expected counts are most wrong: a forest to begin with, anything that stays small to add to one.
 
     Args:
         data: The rows.
         expected: What a model of everything measured so far expects.
-        meter: Pays for the choices.
-        stage: Their name in the meter's plan.
-        wanted: How many pairs.
-        taken: Pairs that the model knows already; none of them is chosen again.
-        deviation: Of the noise that counting a chosen pair will bring.
+        measurer: Pays for the selections.
+        stage: Their name in the allocation.
+        number: How many pairs.
+        std: Of the noise that counting a selected pair will bring.
+        taken: Pairs that the model knows already; none of them is selected again.
     """
     pairs = list(expected)
-    if len(pairs) == 1:  # nothing to choose, and nothing was planned for it
+    if len(pairs) == 1:  # nothing to select, and nothing was planned for it
         return pairs
 
-    def following(chosen: Sequence[int]) -> list[int]:
-        sofar = [*taken, *(pairs[i] for i in chosen)]
-        return _larger(pairs, sofar, data.sizes) if taken else _joining(pairs, sofar, len(data.sizes))
+    def allowed(selected: Sequence[int]) -> list[int]:
+        so_far = [*taken, *(pairs[i] for i in selected)]
+        if taken:
+            return _staying_small(pairs, so_far, data.sizes)
+        return _joining_components(pairs, so_far, len(data.sizes))
 
-    options: Following = following
-    return [pairs[i] for i in meter.choose(stage, pair_scores(data, expected, deviation), wanted, options)]
+    return [pairs[i] for i in measurer.select(stage, _scores(data, expected, std), number, allowed)]
 
 
-def pair_scores(data: GroupedRows, expected: Expected, deviation: float) -> IntArray:
+def _scores(data: GroupedRows, expected: ExpectedCounts, std: float) -> IntArray:
     """How wrong each pair's expected counts are (L1), less what noise would cost on each of its cells.
 
-    Expected counts are rounded to whole rows, so that scores are whole numbers, and one replaced row changes each of
-    them by at most two.
+    Expected counts are rounded to integers, so that scores are integers, and one replaced row changes each of them by
+    at most two.
     """
-    return np.array(
-        [
-            int(np.abs(data.count(pair) - np.rint(table).astype(np.int64)).sum())
-            - round(PRICE_OF_NOISE * deviation * table.size)
-            for pair, table in expected.items()
-        ],
-        dtype=np.int64,
-    )
+    scores = []
+    for pair, table in expected.items():
+        error = int(np.abs(data.count(pair) - np.rint(table).astype(np.int64)).sum())
+        scores.append(error - round(ERROR_PER_CELL * std * table.size))
+    return np.array(scores, dtype=np.int64)
 
 
-def _joining(pairs: Sequence[Pair], taken: Sequence[Pair], size: int) -> list[int]:
+def _joining_components(pairs: Sequence[ColumnPair], taken: Sequence[ColumnPair], size: int) -> list[int]:
     """Pairs that join two parts that are not joined yet, so that a forest remains one."""
-    part = joined(taken, size)
-    return [i for i, (first, second) in enumerate(pairs) if part[first] != part[second]]
+    from scipy.sparse import coo_array  # noqa: PLC0415  not needed to show the mechanism's form
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
+
+    first, second = np.array(taken, dtype=np.int64).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(taken)), (first, second)), shape=(size, size))
+    _, component = connected_components(graph, directed=False)
+    return [i for i, (a, b) in enumerate(pairs) if component[a] != component[b]]
 
 
-def _larger(pairs: Sequence[Pair], taken: Sequence[Pair], sizes: Sequence[int]) -> list[int]:
+def _staying_small(pairs: Sequence[ColumnPair], taken: Sequence[ColumnPair], sizes: Sequence[int]) -> list[int]:
     """Pairs not taken yet that keep the model's tables small."""
     return [
         i
         for i, pair in enumerate(pairs)
-        if pair not in taken and largest_clique([*taken, pair], sizes) <= LARGEST_TABLE
+        if pair not in taken and max_clique_cells([*taken, pair], sizes) <= MAX_ADDED_CELLS
     ]
 
 
 def measure_pairs(
-    data: GroupedRows, pairs: Sequence[Pair], expected: Expected, meter: Meter, stage: str
+    data: GroupedRows, pairs: Sequence[ColumnPair], expected: ExpectedCounts, measurer: Measurer, stage: str
 ) -> list[Measurement]:
-    """Noisy counts, drawn towards what was expected by as much as noise explains of the difference."""
-    measured = []
+    """Noisy counts, shrunk towards what was expected by as much as noise explains of the difference."""
+    measurements = []
     for turn, pair in enumerate(pairs):
-        noisy, deviation = meter.histogram((stage, turn), data.count(pair), rows=data.rows)
-        values, weight = shrunk_towards(noisy.astype(np.float64), expected[pair], deviation)
-        trust = float(np.sqrt(max(weight, LEAST_TRUST)))
-        measured.append(Measurement(variables=pair, values=values, deviation=deviation * trust))
-    return measured
+        noisy, std = measurer.histogram((stage, turn), data.count(pair), rows=data.rows)
+        values, weight = shrink_towards(noisy.astype(np.float64), expected[pair], std)
+        trust = float(np.sqrt(max(weight, MIN_WEIGHT)))
+        measurements.append(Measurement(clique=pair, values=values, std=std * trust))
+    return measurements

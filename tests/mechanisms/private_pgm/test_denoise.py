@@ -13,45 +13,34 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import dpsynth_core as dp
-from dpsynth_core.mechanisms.private_pgm.bins import Bins, found_bins, looks_needed
-from dpsynth_core.mechanisms.private_pgm.denoise import category_counts, ordered_counts, shrunk_towards, to_simplex
-from dpsynth_core.mechanisms.private_pgm.groups import grouped
+from dpsynth_core.mechanisms.private_pgm.binned_columns import group_bins
+from dpsynth_core.mechanisms.private_pgm.bins import Bins, adaptive_bins, passes_needed
+from dpsynth_core.mechanisms.private_pgm.denoise import category_counts, ordered_counts, shrink_towards
+from dpsynth_core.mechanisms.simplex import project_to_simplex
 
 noisy_counts = st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=40).map(np.array)
 COLUMN = {"name": "x", "public": True}
 
 
-@given(values=noisy_counts, total=st.just(0.0) | st.floats(1e-3, 1e5))
-def test_the_simplex_is_met_and_nothing_nearer_lies_on_it(values: np.ndarray[Any, Any], total: float) -> None:
-    found = to_simplex(values, total)
-    assert (found >= 0).all()
-    assert found.sum() == pytest.approx(total, rel=1e-9, abs=1e-6)
-    # Kuhn-Tucker: what stays positive was lowered by one and the same amount, and nothing was lowered by less.
-    lowered = values - found
-    if total > 0:
-        assert np.ptp(lowered[found > 0]) < 1e-6
-        assert (lowered[found == 0] <= lowered[found > 0].max() + 1e-6).all()
-
-
-@given(values=noisy_counts, deviation=st.floats(0.1, 1e4), total=st.integers(1, 10**5))
-def test_counts_of_categories_are_counts(values: np.ndarray[Any, Any], deviation: float, total: int) -> None:
-    found = category_counts(values, deviation, total)
+@given(values=noisy_counts, std=st.floats(0.1, 1e4), total=st.integers(1, 10**5))
+def test_counts_of_categories_are_counts(values: np.ndarray[Any, Any], std: float, total: int) -> None:
+    found = category_counts(values, std, total)
     assert (found >= 0).all()
     assert found.sum() == pytest.approx(total)
 
 
-@given(values=noisy_counts, deviation=st.floats(0.1, 1e4), total=st.integers(1, 10**5), missing=st.booleans())
-def test_counts_of_bins_are_counts(values: np.ndarray[Any, Any], deviation: float, total: int, missing: bool) -> None:
+@given(values=noisy_counts, std=st.floats(0.1, 1e4), total=st.integers(1, 10**5), missing=st.booleans())
+def test_counts_of_bins_are_counts(values: np.ndarray[Any, Any], std: float, total: int, missing: bool) -> None:
     widths = np.ones(max(1, len(values) - missing))
-    found = ordered_counts(values, widths, deviation, total)
+    found = ordered_counts(values, widths, std, total)
     assert (found >= 0).all()
     assert found.sum() == pytest.approx(total)
 
 
-def mean_error(law: np.ndarray[Any, Any], deviation: float, method: Any) -> float:
+def mean_error(law: np.ndarray[Any, Any], std: float, method: Any) -> float:
     errors = []
     for seed in range(20):
-        noisy = law + np.random.default_rng(seed).normal(0, deviation, len(law))
+        noisy = law + np.random.default_rng(seed).normal(0, std, len(law))
         errors.append(np.abs(method(noisy) - law).sum() / 2 / law.sum())
     return float(np.mean(errors))
 
@@ -59,14 +48,14 @@ def mean_error(law: np.ndarray[Any, Any], deviation: float, method: Any) -> floa
 def test_many_small_categories_come_out_better_than_by_projection_alone() -> None:
     counts = np.concatenate([[4_000.0, 900.0], np.random.default_rng(0).poisson(12, 150)])
     shrunk = mean_error(counts, 30, lambda noisy: category_counts(noisy, 30, counts.sum()))
-    plain = mean_error(counts, 30, lambda noisy: to_simplex(noisy, counts.sum()))
+    plain = mean_error(counts, 30, lambda noisy: project_to_simplex(noisy, counts.sum()))
     assert shrunk < 0.7 * plain
 
 
 def test_a_flat_stretch_comes_out_better_than_by_projection_alone() -> None:
     counts = np.repeat([300.0, 50.0, 200.0], 12)
     joined = mean_error(counts, 40, lambda noisy: ordered_counts(noisy, np.ones(36), 40, counts.sum()))
-    plain = mean_error(counts, 40, lambda noisy: to_simplex(noisy, counts.sum()))
+    plain = mean_error(counts, 40, lambda noisy: project_to_simplex(noisy, counts.sum()))
     assert joined < 0.8 * plain
 
 
@@ -87,16 +76,16 @@ def test_pieces_are_the_best_there_are() -> None:
             cost += ((v - density * w) ** 2).sum()
         if cost < best:
             best, expected = cost, fit
-    np.testing.assert_allclose(ordered_counts(values, widths, 10.0, 300), to_simplex(expected, 300), atol=1e-3)
+    np.testing.assert_allclose(ordered_counts(values, widths, 10.0, 300), project_to_simplex(expected, 300), atol=1e-3)
 
 
 def test_pure_noise_is_drawn_back_to_what_was_expected() -> None:
     rng = np.random.default_rng(0)
     prior = np.full((8, 8), 20.0)
-    weights = [shrunk_towards(prior + rng.normal(0, 30, (8, 8)), prior, 30)[1] for _ in range(50)]
+    weights = [shrink_towards(prior + rng.normal(0, 30, (8, 8)), prior, 30)[1] for _ in range(50)]
     assert np.mean(weights) < 0.15
     signal = prior * rng.choice([0.2, 1.8], (8, 8)) * 30
-    assert shrunk_towards(signal, prior, 30)[1] > 0.95
+    assert shrink_towards(signal, prior, 30)[1] > 0.95
 
 
 def crowded() -> tuple[dp.PrivateTable, Any]:
@@ -108,8 +97,8 @@ def crowded() -> tuple[dp.PrivateTable, Any]:
 
 def test_looking_closer_finds_where_rows_crowd() -> None:
     table, column = crowded()
-    looks = looks_needed(column, 20)
-    bins = found_bins(table, column, lambda counts: (counts, 1.0), wanted=20, looks=looks)
+    passes = passes_needed(column, 20)
+    bins = adaptive_bins(table, column, lambda counts: (counts, 1.0), bins=20, passes=passes)
     counts = np.bincount(bins.codes(table), minlength=bins.size)
     width = 1e6 / bins.axis.slots
     spike = np.searchsorted(bins.edges, 7_777 / width, side="right") - 1
@@ -122,11 +111,11 @@ def test_looking_closer_finds_where_rows_crowd() -> None:
 def test_bins_cover_the_range_whatever_the_noise(data: st.DataObject) -> None:
     table, column = crowded()
 
-    def look(counts: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], float]:
+    def measure(counts: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], float]:
         size = len(counts)
         return np.array(data.draw(st.lists(st.integers(-(10**6), 10**6), min_size=size, max_size=size))), 10.0
 
-    bins = found_bins(table, column, look, wanted=8, looks=2)
+    bins = adaptive_bins(table, column, measure, bins=8, passes=2)
     assert bins.edges[0] == 0
     assert bins.edges[-1] == bins.axis.slots
     assert (np.diff(bins.edges) > 0).all()
@@ -135,17 +124,17 @@ def test_bins_cover_the_range_whatever_the_noise(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("kind", ["integer", "categorical"])
-@given(counts=st.lists(st.floats(0, 1e4), min_size=3, max_size=30).map(np.array), most=st.integers(2, 12))
-def test_groups_are_few_and_dense(kind: str, counts: np.ndarray[Any, Any], most: int) -> None:
+@given(counts=st.lists(st.floats(0, 1e4), min_size=3, max_size=30).map(np.array), max_groups=st.integers(2, 12))
+def test_groups_are_few_and_dense(kind: str, counts: np.ndarray[Any, Any], max_groups: int) -> None:
     size = len(counts) - 1
     facts: dict[str, Any] = {"categories": [f"k{i}" for i in range(size)]}
     if kind == "integer":
         facts = {"lower": 0, "upper": size - 1}
     column = dp.Schema.from_dict({"columns": [{**COLUMN, "kind": kind, "nullable": True, **facts}]})["x"]
     bins = Bins.equal(column, None)
-    groups = grouped(bins, counts, most)
+    groups = group_bins(bins, counts, max_groups)
     assert set(groups.tolist()) == set(range(groups.max() + 1))
-    assert groups.max() < max(most, 2)
-    if kind == "integer" and len(counts) > most:
+    assert groups.max() < max(max_groups, 2)
+    if kind == "integer" and len(counts) > max_groups:
         assert (np.diff(groups[:size]) >= 0).all()
         assert (groups[:size] != groups[size]).all()

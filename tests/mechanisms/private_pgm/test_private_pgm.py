@@ -12,11 +12,17 @@ import pandas as pd
 import pytest
 
 import dpsynth_core as dp
+from dpsynth_core.mechanisms.private_pgm.allocation import (
+    COUNT_COLUMNS,
+    COUNT_PAIRS,
+    FIND_BINS,
+    SELECT_TREE,
+    allocate,
+)
+from dpsynth_core.mechanisms.private_pgm.binned_columns import find_bins, measure_column
+from dpsynth_core.mechanisms.private_pgm.measuring import LaplaceMeasurer
 from dpsynth_core.mechanisms.private_pgm.mechanism import PrivatePGM
-from dpsynth_core.mechanisms.private_pgm.meter import LaplaceMeter
-from dpsynth_core.mechanisms.private_pgm.outlay import LOOKS, PAIRS, SINGLES, TREE, laid_out
-from dpsynth_core.mechanisms.private_pgm.pairs import GroupedRows, choose_pairs, independent
-from dpsynth_core.mechanisms.private_pgm.views import look_at, measure_single
+from dpsynth_core.mechanisms.private_pgm.pairs import GroupedRows, independent_counts, select_pairs
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.privacy.recording import Recorder, Replay
@@ -100,15 +106,14 @@ def test_of_two_counts_with_a_known_sum_only_one_gets_noise() -> None:
 def test_the_pairs_that_belong_together_are_found(delta: str) -> None:
     table = dp.PrivateTable(dependent(), CHAIN)
     budget = Budget.of(1, delta)
-    outlay = laid_out(CHAIN, table.n, budget, gaussian=delta != "0", adaptive=False, pairs=2)
+    allocation = allocate(CHAIN, table.n, budget, gaussian=delta != "0", adaptive=False, pairs=2)
     for seed in range(5):
-        meter = outlay.meter(SeededNoise(budget, seed))
-        found = [look_at(table, name, meter, outlay) for name in CHAIN.names]
-        views = [measure_single(table, bins, meter, groups=outlay.groups) for bins in found]
-        chosen = choose_pairs(
-            GroupedRows.of(table, views), independent(views, table.n), meter, TREE, wanted=2, taken=(), deviation=1.0
-        )
-        assert set(chosen) == {(0, 1), (1, 2)}
+        measurer = allocation.measurer(SeededNoise(budget, seed))
+        bins = [find_bins(table, name, measurer, allocation) for name in CHAIN.names]
+        columns = [measure_column(table, each, measurer, max_groups=allocation.groups) for each in bins]
+        data, expected = GroupedRows.of(table, columns), independent_counts(columns, table.n)
+        selected = select_pairs(data, expected, measurer, SELECT_TREE, number=2, std=1.0)
+        assert set(selected) == {(0, 1), (1, 2)}
 
 
 def two_way(rows: pd.DataFrame, made: pd.DataFrame, schema: dp.Schema) -> float:
@@ -174,8 +179,8 @@ def test_many_columns_and_a_column_of_many_categories(delta: str) -> None:
     model: Any = release.model
     for pair in [("code", "c0"), ("c0", "c1"), ("income", "c3"), ("c4", "c9")]:
         expected = model.marginal(pair)
-        place = [schema.names.index(name) for name in pair]
-        first, second = (model.bins[i].codes(dp.PrivateTable(made, schema)) for i in place)
+        index = [schema.names.index(name) for name in pair]
+        first, second = (model.bins[i].codes(dp.PrivateTable(made, schema)) for i in index)
         seen = np.bincount(first * expected.shape[1] + second, minlength=expected.size).reshape(expected.shape) / 1_500
         # Rows that are drawn independently from the model would be this far from it, on average.
         random = np.sqrt(expected * (1 - expected) / 1_500).sum() * np.sqrt(2 / np.pi) / 2
@@ -185,11 +190,11 @@ def test_many_columns_and_a_column_of_many_categories(delta: str) -> None:
 def test_shares_that_were_planned_are_public_and_add_up() -> None:
     for gaussian, budget in ((False, Budget.of("1/3")), (True, Budget.of("1/3", "1e-6"))):
         for adaptive in (False, True):
-            outlay = laid_out(mixed_schema(), 300, budget, gaussian=gaussian, adaptive=adaptive)
-            assert sum(item.part for item in outlay.items) == 1
-            labels = {item.label for item in outlay.items}
-            assert {LOOKS, SINGLES} <= labels
-            assert (PAIRS in labels) == (gaussian or adaptive)
+            allocation = allocate(mixed_schema(), 300, budget, gaussian=gaussian, adaptive=adaptive)
+            assert sum(draw.share for draw in allocation.draws) == 1
+            labels = {draw.label for draw in allocation.draws}
+            assert {FIND_BINS, COUNT_COLUMNS} <= labels
+            assert (COUNT_PAIRS in labels) == (gaussian or adaptive)
 
 
 @pytest.mark.parametrize("columns", [3, 8, 24])
@@ -198,15 +203,15 @@ def test_a_tree_of_pairs_is_counted_where_noise_leaves_something_of_it_and_else_
 ) -> None:
     facts = [{"name": f"c{i}", "kind": "integer", "lower": 0, "upper": 3, "public": True} for i in range(columns)]
     schema, budget = dp.Schema.from_dict({"columns": facts}), Budget.of(1)
-    outlays = [laid_out(schema, n, budget, gaussian=False, adaptive=False) for n in (10, 100, 10**6)]
-    assert [outlay.pairs for outlay in outlays] == [0, 0, columns - 1]
-    for outlay in outlays:
-        assert sum(item.part for item in outlay.items) == 1
-        assert ({item.label for item in outlay.items} == {SINGLES}) == (outlay.pairs == 0)
+    allocations = [allocate(schema, n, budget, gaussian=False, adaptive=False) for n in (10, 100, 10**6)]
+    assert [allocation.pairs for allocation in allocations] == [0, 0, columns - 1]
+    for allocation in allocations:
+        assert sum(draw.share for draw in allocation.draws) == 1
+        assert ({draw.label for draw in allocation.draws} == {COUNT_COLUMNS}) == (allocation.pairs == 0)
     # The rule turns once as rows grow, and pairs that were asked for are counted whatever it says.
-    pays = [bool(laid_out(schema, 2**k, budget, gaussian=False, adaptive=False).pairs) for k in range(4, 24)]
+    pays = [bool(allocate(schema, 2**k, budget, gaussian=False, adaptive=False).pairs) for k in range(4, 24)]
     assert pays == sorted(pays)
-    assert laid_out(schema, 10, budget, gaussian=False, adaptive=False, pairs=2).pairs == 2
+    assert allocate(schema, 10, budget, gaussian=False, adaptive=False, pairs=2).pairs == 2
 
 
 def test_where_no_pairs_are_counted_the_suggestion_says_so_and_columns_are_independent() -> None:
@@ -218,11 +223,11 @@ def test_where_no_pairs_are_counted_the_suggestion_says_so_and_columns_are_indep
     np.testing.assert_allclose(joint, np.outer(joint.sum(axis=1), joint.sum(axis=0)), atol=1e-9)
 
 
-def test_a_meter_draws_no_item_that_was_not_planned() -> None:
-    outlay = laid_out(CHAIN, 100, Budget.of(1), gaussian=False, adaptive=False)
-    meter = LaplaceMeter(outlay.items, SeededNoise(Budget.of(1), 0))
+def test_nothing_is_drawn_that_was_not_planned() -> None:
+    allocation = allocate(CHAIN, 100, Budget.of(1), gaussian=False, adaptive=False)
+    measurer = LaplaceMeasurer(allocation.draws, SeededNoise(Budget.of(1), 0))
     with pytest.raises(KeyError):
-        meter.histogram((SINGLES, "nobody"), np.array([1, 2, 3]))
+        measurer.histogram((COUNT_COLUMNS, "nobody"), np.array([1, 2, 3]))
 
 
 def test_gaussian_noise_without_delta_is_refused_by_name() -> None:

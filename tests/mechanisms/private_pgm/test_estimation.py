@@ -13,31 +13,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpsynth_core as dp
-from dpsynth_core.mechanisms.private_pgm.cliques import largest_clique
-from dpsynth_core.mechanisms.private_pgm.graphical import Step, draw_rows, marginal
-from dpsynth_core.mechanisms.private_pgm.inference import (
-    MOST_CLIQUE_CELLS,
+from dpsynth_core.mechanisms.private_pgm.estimation import (
+    MAX_CLIQUE_CELLS,
     Measurement,
-    fit_junction_tree,
-    fitted_steps,
+    estimate,
+    estimate_junction_tree,
+    max_clique_cells,
     mirror_descent,
 )
-from dpsynth_core.mechanisms.private_pgm.oracles import DenseOracle, ForestOracle
+from dpsynth_core.mechanisms.private_pgm.graphical_model import ConditionalTable, draw_rows, marginal
+from dpsynth_core.mechanisms.private_pgm.marginal_oracles import DenseOracle, ForestOracle
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
 
 
-def random_measurements(sizes: tuple[int, ...], sets: list[tuple[int, ...]], seed: int = 0) -> list[Measurement]:
+def random_measurements(sizes: tuple[int, ...], cliques: list[tuple[int, ...]], seed: int = 0) -> list[Measurement]:
     rng = np.random.default_rng(seed)
     joint = rng.dirichlet(np.full(int(np.prod(sizes)), 0.3)).reshape(sizes) * 1_000
     return [
         Measurement(
-            variables=group,
-            values=joint.sum(axis=tuple(i for i in range(len(sizes)) if i not in group))
-            + rng.normal(0, 5, [sizes[i] for i in group]),
-            deviation=5.0,
+            clique=clique,
+            values=joint.sum(axis=tuple(i for i in range(len(sizes)) if i not in clique))
+            + rng.normal(0, 5, [sizes[i] for i in clique]),
+            std=5.0,
         )
-        for group in sets
+        for clique in cliques
     ]
 
 
@@ -47,15 +47,15 @@ def test_messages_along_a_forest_give_what_summing_all_cells_gives(size: int, se
     rng = np.random.default_rng(seed)
     sizes = tuple(int(k) for k in rng.integers(1, 4, size))
     parents = [None if rng.random() < 0.3 else int(rng.integers(0, v)) for v in range(1, size)]
-    sets = [*((v,) for v in range(size)), *((p, v) for v, p in enumerate(parents, 1) if p is not None)]
-    potentials = {group: rng.normal(0, 3, [sizes[i] for i in group]) for group in sets}
-    forest, dense = ForestOracle.of(sizes, sets), DenseOracle(sizes=sizes)
+    cliques = [*((v,) for v in range(size)), *((p, v) for v, p in enumerate(parents, 1) if p is not None)]
+    potentials = {clique: rng.normal(0, 3, [sizes[i] for i in clique]) for clique in cliques}
+    forest, dense = ForestOracle.of(sizes, cliques), DenseOracle(sizes=sizes)
     assert forest is not None
-    for group, table in dense.marginals(potentials).items():
-        np.testing.assert_allclose(forest.marginals(potentials)[group], table, atol=1e-12)
+    for clique, table in dense.marginals(potentials).items():
+        np.testing.assert_allclose(forest.marginals(potentials)[clique], table, atol=1e-12)
     for pair in combinations(range(size), 2):
         np.testing.assert_allclose(
-            marginal(forest.steps(potentials), pair), marginal(dense.steps(potentials), pair), atol=1e-12
+            marginal(forest.conditionals(potentials), pair), marginal(dense.conditionals(potentials), pair), atol=1e-12
         )
 
 
@@ -68,57 +68,56 @@ def test_a_cycle_or_a_triple_is_no_forest() -> None:
 def test_consistent_measurements_are_met() -> None:
     sizes = (3, 4, 2)
     joint = np.random.default_rng(1).dirichlet(np.ones(24)).reshape(sizes) * 1_000
-    measured = [
-        Measurement(variables=(0, 1), values=joint.sum(axis=2), deviation=1.0),
-        Measurement(variables=(1, 2), values=joint.sum(axis=0), deviation=1.0),
+    measurements = [
+        Measurement(clique=(0, 1), values=joint.sum(axis=2), std=1.0),
+        Measurement(clique=(1, 2), values=joint.sum(axis=0), std=1.0),
     ]
-    steps = fitted_steps(sizes, measured, 1_000)
-    np.testing.assert_allclose(marginal(steps, (0, 1)) * 1_000, joint.sum(axis=2), atol=0.5)
-    # What was not measured is independent given what was.
+    tables = estimate(sizes, measurements, 1_000)
+    np.testing.assert_allclose(marginal(tables, (0, 1)) * 1_000, joint.sum(axis=2), atol=0.5)
+    # What was not measurements is independent given what was.
     middle = joint.sum(axis=(0, 2))
     expected = np.einsum("ij,jk,j->ik", joint.sum(axis=2), joint.sum(axis=0), 1 / middle)
-    np.testing.assert_allclose(marginal(steps, (0, 2)) * 1_000, expected, atol=1.0)
+    np.testing.assert_allclose(marginal(tables, (0, 2)) * 1_000, expected, atol=1.0)
 
 
-def loss(steps: Any, measured: list[Measurement]) -> float:
-    return sum(
-        float((((marginal(steps, m.variables) * 1_000 - m.values) / m.deviation) ** 2).sum()) / 2 for m in measured
-    )
+def loss(tables: Any, measurements: list[Measurement]) -> float:
+    return sum(float((((marginal(tables, m.clique) * 1_000 - m.values) / m.std) ** 2).sum()) / 2 for m in measurements)
 
 
 @pytest.mark.parametrize(
-    "sets",
+    "cliques",
     [
         pytest.param([(0,), (1,), (2,), (3,), (0, 1), (1, 2), (1, 3)], id="tree"),
         pytest.param([(0, 1), (1, 2), (0, 2), (2, 3)], id="cycle"),
     ],
 )
-def test_mbi_and_numpy_find_the_same_distribution(sets: list[tuple[int, ...]]) -> None:
+def test_mbi_and_numpy_find_the_same_distribution(cliques: list[tuple[int, ...]]) -> None:
     sizes = (3, 4, 2, 3)
-    measured = random_measurements(sizes, sets)
-    compiled = fit_junction_tree(sizes, measured, 1_000)
+    measurements = random_measurements(sizes, cliques)
+    compiled = estimate_junction_tree(sizes, measurements, 1_000)
     dense = DenseOracle(sizes=sizes)
-    plain = dense.steps(mirror_descent(dense, measured, 1_000))
-    assert loss(compiled, measured) == pytest.approx(loss(plain, measured), rel=0.02)
+    plain = dense.conditionals(mirror_descent(dense, measurements, 1_000))
+    assert loss(compiled, measurements) == pytest.approx(loss(plain, measurements), rel=0.02)
     for pair in combinations(range(4), 2):
         assert np.abs(marginal(compiled, pair) - marginal(plain, pair)).sum() / 2 < 0.01
 
 
-def star() -> tuple[Step, ...]:
+def star() -> tuple[ConditionalTable, ...]:
     """Five children of one parent, none of which knows of another but through it."""
     rng = np.random.default_rng(4)
-    parent = Step.of((), (0,), rng.dirichlet(np.ones(3)))
+    parent = ConditionalTable.of((), (0,), rng.dirichlet(np.ones(3)))
     children = [
-        Step(parents=(0,), children=(child,), table=rng.dirichlet(np.full(4, 0.7), size=3)) for child in range(1, 6)
+        ConditionalTable(parents=(0,), children=(child,), probabilities=rng.dirichlet(np.full(4, 0.7), size=3))
+        for child in range(1, 6)
     ]
     return (parent, *children)
 
 
 def test_rows_meet_the_models_own_tables_and_columns_that_share_a_parent_are_not_tied() -> None:
-    steps, rows = star(), 40_000
-    drawn = draw_rows(steps, rows, SeededNoise(Budget.of(1), 3))
+    tables, rows = star(), 40_000
+    drawn = draw_rows(tables, rows, SeededNoise(Budget.of(1), 3))
     for pair in combinations(range(6), 2):
-        expected = marginal(steps, pair)
+        expected = marginal(tables, pair)
         seen = np.bincount(drawn[pair[0]] * expected.shape[1] + drawn[pair[1]], minlength=expected.size) / rows
         gap = np.abs(seen.reshape(expected.shape) - expected)
         # A pair with the parent is met up to rounding; siblings up to the deviation of random pairing.
@@ -127,26 +126,26 @@ def test_rows_meet_the_models_own_tables_and_columns_that_share_a_parent_are_not
 
 
 def test_a_value_of_probability_zero_is_never_drawn() -> None:
-    steps = (
-        Step.of((), (0,), np.array([0.5, 0.5, 0.0])),
-        Step.of((0,), (1,), np.array([[0.2, 0.0, 0.0], [0.0, 0.3, 0.0], [0.0, 0.0, 0.0]])),
+    tables = (
+        ConditionalTable.of((), (0,), np.array([0.5, 0.5, 0.0])),
+        ConditionalTable.of((0,), (1,), np.array([[0.2, 0.0, 0.0], [0.0, 0.3, 0.0], [0.0, 0.0, 0.0]])),
     )
-    drawn = draw_rows(steps, 1_001, SeededNoise(Budget.of(1), 0))
+    drawn = draw_rows(tables, 1_001, SeededNoise(Budget.of(1), 0))
     assert set(drawn[0].tolist()) == {0, 1}
     assert (drawn[1] == drawn[0]).all()
 
 
 def test_the_largest_table_of_a_chain_is_a_pair_and_of_a_ring_a_triple() -> None:
     sizes = [3, 4, 5, 6]
-    assert largest_clique([(0, 1), (1, 2), (2, 3)], sizes) == 30
-    assert largest_clique([(0, 1), (1, 2), (2, 3), (0, 3)], sizes) in (3 * 4 * 5, 3 * 4 * 6, 3 * 5 * 6, 4 * 5 * 6)
+    assert max_clique_cells([(0, 1), (1, 2), (2, 3)], sizes) == 30
+    assert max_clique_cells([(0, 1), (1, 2), (2, 3), (0, 3)], sizes) in (3 * 4 * 5, 3 * 4 * 6, 3 * 5 * 6, 4 * 5 * 6)
 
 
 def test_a_model_that_would_not_fit_is_refused() -> None:
     sizes = (200, 200, 200, 200)
-    measured = [Measurement(variables=(0, 1, 2), values=np.zeros((1, 1, 1)), deviation=1.0)]
-    with pytest.raises(dp.ParameterError, match=f"{MOST_CLIQUE_CELLS:,}"):
-        fitted_steps(sizes, measured, 10)
+    measurements = [Measurement(clique=(0, 1, 2), values=np.zeros((1, 1, 1)), std=1.0)]
+    with pytest.raises(dp.ParameterError, match=f"{MAX_CLIQUE_CELLS:,}"):
+        estimate(sizes, measurements, 10)
 
 
 def test_neither_jax_nor_the_accountant_is_loaded_for_a_tree() -> None:

@@ -1,4 +1,4 @@
-"""Marginals of a distribution from its potentials, in plain NumPy: over all cells, or along a forest's branches."""
+"""Marginals of a distribution from its potentials, in plain NumPy: over all cells, or by messages along a forest."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray
-from dpsynth_core.mechanisms.private_pgm.graphical import Step
+from dpsynth_core.mechanisms.private_pgm.graphical_model import ConditionalTable
 
-Variables: TypeAlias = tuple[int, ...]
-Tables: TypeAlias = Mapping[Variables, FloatArray]
-"""A table for each set of variables, in ascending order."""
+Clique: TypeAlias = tuple[int, ...]
+"""Clique in ascending order."""
+CliqueTables: TypeAlias = Mapping[Clique, FloatArray]
+"""A table for each clique, with one axis for each of its variables."""
 
 
-class Oracle(Protocol):
+class MarginalOracle(Protocol):
     """Turns potentials (logarithms, up to a constant) into the distribution they define."""
 
-    def marginals(self, potentials: Tables) -> dict[Variables, FloatArray]:
-        """Probabilities over the same sets of variables."""
+    def marginals(self, potentials: CliqueTables) -> dict[Clique, FloatArray]:
+        """Probabilities over the same cliques."""
 
-    def steps(self, potentials: Tables) -> tuple[Step, ...]:
+    def conditionals(self, potentials: CliqueTables) -> tuple[ConditionalTable, ...]:
         """The whole distribution as conditional tables."""
 
 
@@ -31,26 +32,25 @@ class DenseOracle:
     """Keeps every joint cell."""
 
     sizes: tuple[int, ...]
-    """Of the variables."""
 
-    def _joint(self, potentials: Tables) -> FloatArray:
+    def _joint(self, potentials: CliqueTables) -> FloatArray:
         total = np.zeros(self.sizes)
-        for variables, table in potentials.items():
-            total += np.expand_dims(table, self._others(variables))
+        for clique, table in potentials.items():
+            total += np.expand_dims(table, self._others(clique))
         weights = np.exp(total - total.max())
         return np.asarray(weights / weights.sum())
 
-    def _others(self, variables: Variables) -> tuple[int, ...]:
-        return tuple(axis for axis in range(len(self.sizes)) if axis not in variables)
+    def _others(self, clique: Clique) -> tuple[int, ...]:
+        return tuple(axis for axis in range(len(self.sizes)) if axis not in clique)
 
-    def marginals(self, potentials: Tables) -> dict[Variables, FloatArray]:
+    def marginals(self, potentials: CliqueTables) -> dict[Clique, FloatArray]:
         """Sums over the joint cells."""
         joint = self._joint(potentials)
-        return {variables: np.asarray(joint.sum(axis=self._others(variables))) for variables in potentials}
+        return {clique: np.asarray(joint.sum(axis=self._others(clique))) for clique in potentials}
 
-    def steps(self, potentials: Tables) -> tuple[Step, ...]:
+    def conditionals(self, potentials: CliqueTables) -> tuple[ConditionalTable, ...]:
         """All variables at once."""
-        return (Step.of((), range(len(self.sizes)), self._joint(potentials)),)
+        return (ConditionalTable.of((), range(len(self.sizes)), self._joint(potentials)),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,31 +58,30 @@ class ForestOracle:
     """Passes messages along a forest: potentials over single variables, and over pairs that form no cycle."""
 
     sizes: tuple[int, ...]
-    """Of the variables."""
     order: tuple[tuple[int, int | None], ...]
     """Every variable with its parent, parents first."""
 
     @classmethod
-    def of(cls, sizes: Sequence[int], sets: Sequence[Variables]) -> ForestOracle | None:
-        """For these sets of variables; None if they are no forest."""
-        near: dict[int, set[int]] = {variable: set() for variable in range(len(sizes))}
-        if any(len(variables) > 2 for variables in sets):
+    def of(cls, sizes: Sequence[int], cliques: Sequence[Clique]) -> ForestOracle | None:
+        """For these cliques; None if they are no forest."""
+        neighbours: dict[int, set[int]] = {variable: set() for variable in range(len(sizes))}
+        if any(len(clique) > 2 for clique in cliques):
             return None
-        for first, second in (variables for variables in sets if len(variables) == 2):
-            near[first].add(second)
-            near[second].add(first)
+        for first, second in (clique for clique in cliques if len(clique) == 2):
+            neighbours[first].add(second)
+            neighbours[second].add(first)
         order: dict[int, int | None] = {}
-        for root in near:
+        for root in neighbours:
             waiting: list[tuple[int, int | None]] = [] if root in order else [(root, None)]
             while waiting:
                 variable, parent = waiting.pop()
                 if variable in order:
                     return None  # reached by two ways: a cycle
                 order[variable] = parent
-                waiting += [(other, variable) for other in sorted(near[variable]) if other != parent]
+                waiting += [(other, variable) for other in sorted(neighbours[variable]) if other != parent]
         return cls(sizes=tuple(sizes), order=tuple(order.items()))
 
-    def _beliefs(self, potentials: Tables) -> tuple[dict[int, FloatArray], dict[int, FloatArray]]:
+    def _beliefs(self, potentials: CliqueTables) -> tuple[dict[int, FloatArray], dict[int, FloatArray]]:
         """Probabilities of each variable, and of each one that has a parent given that parent (parent's axis first)."""
         up = {v: np.zeros(self.sizes[v]) + potentials.get((v,), 0.0) for v in range(len(self.sizes))}
         given: dict[int, FloatArray] = {}
@@ -106,28 +105,27 @@ class ForestOracle:
                 single[variable] = single[parent] @ given[variable]
         return single, given
 
-    def marginals(self, potentials: Tables) -> dict[Variables, FloatArray]:
+    def marginals(self, potentials: CliqueTables) -> dict[Clique, FloatArray]:
         """From beliefs: a pair's is the parent's times the child's given it."""
         single, given = self._beliefs(potentials)
         parents = dict(self.order)
-        out: dict[Variables, FloatArray] = {}
-        for variables in potentials:
-            if len(variables) == 1:
-                out[variables] = single[variables[0]]
-                continue
-            first, second = variables
-            if parents[second] == first:
-                out[variables] = single[first][:, None] * given[second]
+        out: dict[Clique, FloatArray] = {}
+        for clique in potentials:
+            first, *rest = clique
+            if not rest:
+                out[clique] = single[first]
+            elif parents[rest[0]] == first:
+                out[clique] = single[first][:, None] * given[rest[0]]
             else:
-                out[variables] = (single[second][:, None] * given[first]).T
+                out[clique] = (single[rest[0]][:, None] * given[first]).T
         return out
 
-    def steps(self, potentials: Tables) -> tuple[Step, ...]:
+    def conditionals(self, potentials: CliqueTables) -> tuple[ConditionalTable, ...]:
         """Each variable given its parent."""
         single, given = self._beliefs(potentials)
         return tuple(
-            Step.of((), (variable,), single[variable])
+            ConditionalTable.of((), (variable,), single[variable])
             if parent is None
-            else Step(parents=(parent,), children=(variable,), table=given[variable])
+            else ConditionalTable(parents=(parent,), children=(variable,), probabilities=given[variable])
             for variable, parent in self.order
         )
