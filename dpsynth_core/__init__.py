@@ -13,19 +13,23 @@ Example:
 
 from __future__ import annotations
 
-from dpsynth_core.diagnostics import DIAGNOSTICS
-from dpsynth_core.diagnostics.evaluation import Evaluation, evaluate
-from dpsynth_core.errors import BudgetError, DPSynthError, IntakeError, LedgerError, ParameterError, SchemaError
-from dpsynth_core.mechanisms import MECHANISMS
-from dpsynth_core.privacy.budget import Budget, Guarantee
-from dpsynth_core.runs.synthesize import Release, synthesize
-from dpsynth_core.table.column import Column
-from dpsynth_core.table.estimate import discover_categories, estimate_bounds
-from dpsynth_core.table.examples import EXAMPLES
-from dpsynth_core.table.private_table import PrivateTable
-from dpsynth_core.table.readers.read import read_table
-from dpsynth_core.table.schema import Schema
-from dpsynth_core.table.suggest import suggest_schema
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpsynth_core.diagnostics import DIAGNOSTICS
+    from dpsynth_core.diagnostics.evaluation import Evaluation, evaluate
+    from dpsynth_core.errors import BudgetError, DPSynthError, IntakeError, LedgerError, ParameterError, SchemaError
+    from dpsynth_core.mechanisms import MECHANISMS
+    from dpsynth_core.privacy.budget import Budget, Guarantee
+    from dpsynth_core.runs.synthesize import Release, synthesize
+    from dpsynth_core.table.column import Column
+    from dpsynth_core.table.estimate import discover_categories, estimate_bounds
+    from dpsynth_core.table.examples import EXAMPLES
+    from dpsynth_core.table.private_table import PrivateTable
+    from dpsynth_core.table.readers.read import read_table
+    from dpsynth_core.table.schema import Schema
+    from dpsynth_core.table.suggest import suggest_schema
 
 __version__ = "0.1.0"
 
@@ -53,3 +57,41 @@ __all__ = [
     "suggest_schema",
     "synthesize",
 ]
+
+# Where each name lives. It is imported when it is first asked for, so that a process loads only what it uses.
+_MODULES = {
+    "DIAGNOSTICS": "diagnostics",
+    "EXAMPLES": "table.examples",
+    "MECHANISMS": "mechanisms",
+    "Budget": "privacy.budget",
+    "BudgetError": "errors",
+    "Column": "table.column",
+    "DPSynthError": "errors",
+    "Evaluation": "diagnostics.evaluation",
+    "Guarantee": "privacy.budget",
+    "IntakeError": "errors",
+    "LedgerError": "errors",
+    "ParameterError": "errors",
+    "PrivateTable": "table.private_table",
+    "Release": "runs.synthesize",
+    "Schema": "table.schema",
+    "SchemaError": "errors",
+    "discover_categories": "table.estimate",
+    "estimate_bounds": "table.estimate",
+    "evaluate": "diagnostics.evaluation",
+    "read_table": "table.readers.read",
+    "suggest_schema": "table.suggest",
+    "synthesize": "runs.synthesize",
+}
+
+if not TYPE_CHECKING:  # else a misspelt name would pass the type checker
+
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+        return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

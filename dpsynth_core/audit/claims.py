@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -31,7 +31,7 @@ def _table(schema: Any = TWO_AXES) -> PrivateTable:
 
 
 def claim_checks(
-    release: Synthesize = synthesize, kinds: dict[str, type[Mechanism]] | None = None, *, subject: str | None = None
+    release: Synthesize = synthesize, kinds: Mapping[str, type[Mechanism]] | None = None, *, subject: str | None = None
 ) -> Iterator[Check]:
     """Every registered mechanism through the door that users take."""
     for key, kind in (kinds or MECHANISMS).items():

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from dpsynth_core.mechanisms.base import Mechanism
-from dpsynth_core.mechanisms.dp_gan.mechanism import DPGAN
-from dpsynth_core.mechanisms.kd_grid import KDGrid
-from dpsynth_core.mechanisms.kd_tree.mechanism import KDTree
-from dpsynth_core.mechanisms.mwem.mechanism import MWEM
-from dpsynth_core.mechanisms.noisy_bayes.mechanism import Bayes, NoisyBayes
-from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
-from dpsynth_core.mechanisms.pmse.mechanism import PMSE
-from dpsynth_core.mechanisms.private_pgm.mechanism import PrivatePGM
-from dpsynth_core.mechanisms.smoothed_histogram import SmoothedHistogram
+from dpsynth_core.mechanisms.registry import Registry
 
-MECHANISMS: dict[str, type[Mechanism]] = {
-    mechanism.key: mechanism
-    for mechanism in (
-        KDTree,
-        PrivatePGM,
-        KDGrid,
-        PerturbedHistogram,
-        SmoothedHistogram,
-        MWEM,
-        DPGAN,
-        PMSE,
-        NoisyBayes,
-        Bayes,
-    )
-}
+MECHANISMS: Registry[Mechanism] = Registry(
+    "dpsynth_core.mechanisms",
+    {
+        "kd_tree": "kd_tree:KDTree",
+        "private_pgm": "private_pgm:PrivatePGM",
+        "kd_grid": "kd_grid:KDGrid",
+        "perturbed_histogram": "perturbed_histogram:PerturbedHistogram",
+        "smoothed_histogram": "smoothed_histogram:SmoothedHistogram",
+        "mwem": "mwem:MWEM",
+        "dp_gan": "dp_gan:DPGAN",
+        "pmse": "pmse:PMSE",
+        "noisy_bayes": "noisy_bayes:NoisyBayes",
+        "bayes": "noisy_bayes:Bayes",
+    },
+)
 
 __all__ = ["MECHANISMS", "Mechanism"]

@@ -323,7 +323,7 @@ def _in_words(error: Exception) -> str:
 
 def _warm_up() -> None:
     """Import what every task needs, before one arrives; and give way to the app, which people are looking at."""
-    import dpsynth_core  # noqa: F401, PLC0415
+    import dpsynth_core.runs.configuration  # noqa: F401, PLC0415
 
     _give_way()
 

@@ -10,6 +10,6 @@ from dpsynth_core.mechanisms import MECHANISMS
 from tests.stepping import Stepping
 
 if __name__ == "__main__":
-    MECHANISMS[Stepping.key] = Stepping
     sys.argv = ["streamlit", "run", "app.py", "--server.port", sys.argv[1], "--server.headless", "true"]
-    sys.exit(cli.main())
+    with MECHANISMS.register(Stepping.key, Stepping):
+        sys.exit(cli.main())

@@ -148,20 +148,20 @@ def test_only_what_is_advanced_is_folded_away() -> None:
         assert folded == {parameter.title for parameter in parameters(kind) if parameter.advanced}
 
 
-def test_a_mechanism_that_needs_a_delta_is_asked_for_one_and_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mechanism_that_needs_a_delta_is_asked_for_one_and_gets_it() -> None:
     class Approximate(Stepping):
         needs_delta = True
 
-    monkeypatch.setitem(MECHANISMS, "approximate", Approximate)
-    session = ready()
-    assert order_of(session).delta == "0"
-    session.choices.key = "approximate"
-    app = mechanism_page(session)
-    (delta,) = (element for element in app.text_input if "Delta" in element.label)
-    settled(delta.set_value("lots").run())
-    assert session.choices.delta == "1e-6"
-    settled(delta.set_value("1e-9").run())
-    assert order_of(session).delta == "1e-9"
+    with MECHANISMS.register("approximate", Approximate):
+        session = ready()
+        assert order_of(session).delta == "0"
+        session.choices.key = "approximate"
+        app = mechanism_page(session)
+        (delta,) = (element for element in app.text_input if "Delta" in element.label)
+        settled(delta.set_value("lots").run())
+        assert session.choices.delta == "1e-6"
+        settled(delta.set_value("1e-9").run())
+        assert order_of(session).delta == "1e-9"
 
 
 def test_a_mechanism_that_can_use_a_delta_gets_one_only_if_it_is_granted() -> None:
