@@ -7,7 +7,7 @@ import sys
 from streamlit.web import cli
 
 from dpsynth_core.mechanisms import MECHANISMS
-from tests.stepping import Stepping
+from tests.tables.stepping import Stepping
 
 if __name__ == "__main__":
     sys.argv = ["streamlit", "run", "app.py", "--server.port", sys.argv[1], "--server.headless", "true"]

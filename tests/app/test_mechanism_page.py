@@ -15,7 +15,7 @@ from pages.shared.data.actions import account_of, load_example, load_upload, ope
 from pages.shared.mechanism.settings import Choices, plan_for
 from pages.shared.session import Session
 from pages.shared.synthesize.actions import collect, start
-from tests.stepping import Stepping
+from tests.tables.stepping import Stepping
 from tests.waiting.jobs import finish
 from tests.waiting.pages import csv_of, page, session_of, settled
 

@@ -36,7 +36,7 @@ from pages.shared.release.actions import (
 )
 from pages.shared.session import Session
 from pages.shared.synthesize.actions import collect, start
-from tests.review.releases import Deaf, outcome_of
+from tests.tables.releases import Deaf, outcome_of
 from tests.waiting.jobs import finish
 from tests.waiting.pages import HOSTILE, assert_only_in_plain_text, page, session_of, settled, texts
 

@@ -21,7 +21,7 @@ from pages.shared.data.schema_rows import (
     with_column,
     withdraw_estimates,
 )
-from tests.strategies import names, schemas
+from tests.tables.strategies import names, schemas
 
 PEOPLE = Schema.from_dict(
     {

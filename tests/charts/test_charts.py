@@ -22,24 +22,14 @@ from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.mechanisms.plan import Plan
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.progress import Point, Series, extend
-from dpsynth_core.table.schema import Schema
 from dpsynth_core.table.simulate import simulate_table
+from tests.tables.schemas import MARKUP_SCHEMA
 
 HOSTILE = "<b>x</b>"
-SCHEMA = Schema.from_dict(
-    {
-        "columns": [
-            {"name": HOSTILE, "kind": "integer", "lower": 0, "upper": 99, "unit": "<i>kg</i>", "public": True},
-            {"name": "size", "kind": "continuous", "lower": 0, "upper": 1, "nullable": True, "public": True},
-            {"name": "group", "kind": "categorical", "categories": ["<u>a</u>", "b"], "public": True},
-            {"name": "day", "kind": "date", "lower": "2020-01-01", "upper": "2020-12-31", "bins": 12, "public": True},
-        ]
-    }
-)
 
 
 def plan(epsilon: float = 1.0) -> Plan:
-    return MECHANISMS["kd_tree"].suggest(SCHEMA, 200, 1).plan(SCHEMA, 200, Budget.of(epsilon))
+    return MECHANISMS["kd_tree"].suggest(MARKUP_SCHEMA, 200, 1).plan(MARKUP_SCHEMA, 200, Budget.of(epsilon))
 
 
 def line(count: int = 3) -> Series:
@@ -49,22 +39,22 @@ def line(count: int = 3) -> Series:
 
 
 def charts() -> dict[str, Chart]:
-    rows, others = (simulate_table(SCHEMA, 200, seed=seed) for seed in (1, 2))
-    private = dp.PrivateTable(rows, SCHEMA)
+    rows, others = (simulate_table(MARKUP_SCHEMA, 200, seed=seed) for seed in (1, 2))
+    private = dp.PrivateTable(rows, MARKUP_SCHEMA)
     ranges = range_chart(private)
     assert ranges is not None
     made = {
-        "pairs": pair_size_chart(SCHEMA, 200),
+        "pairs": pair_size_chart(MARKUP_SCHEMA, 200),
         "ranges": ranges,
-        "domain": domain_chart(SCHEMA, plan().cuts),
+        "domain": domain_chart(MARKUP_SCHEMA, plan().cuts),
         "split": split_chart(plan()),
         "errors": error_chart({epsilon: plan(epsilon) for epsilon in (0.1, 1.0, 10.0)}, 1.0, 200),
         "noise": noise_chart(2.0, 10),
         "series": series_chart(line()),
     }
-    for place, name in enumerate(SCHEMA.names):
+    for place, name in enumerate(MARKUP_SCHEMA.names):
         made[f"column {place}"] = column_chart(private, name)
-        made[f"compared {place}"] = compare_chart(rows, others, SCHEMA, name)
+        made[f"compared {place}"] = compare_chart(rows, others, MARKUP_SCHEMA, name)
     return made
 
 
@@ -99,7 +89,7 @@ def test_text_from_a_file_stays_text(name: str) -> None:
     assert "<u>" not in CHARTS[name].figure.to_json().replace("\\u003c", "<")
 
 
-@pytest.mark.parametrize("place", range(len(SCHEMA.names)))
+@pytest.mark.parametrize("place", range(len(MARKUP_SCHEMA.names)))
 def test_original_and_synthetic_differ_by_colour_and_pattern(place: int) -> None:
     first, second = CHARTS[f"compared {place}"].figure.data
     assert (first.marker.color, first.marker.pattern.shape) == (ORIGINAL, "")

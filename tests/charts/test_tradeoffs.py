@@ -24,14 +24,14 @@ from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.table.simulate import simulate_table
 from dpsynth_core.teaching.demonstrations import grown_tree, noisy_histogram
 from dpsynth_core.teaching.sweep import ASPECTS, SizesOrder, Sweep, SweepOrder, sweep, sweep_sizes
-from tests.charts.test_charts import SCHEMA
+from tests.tables.schemas import MARKUP_SCHEMA
 
-ROWS = simulate_table(SCHEMA, 200, seed=1)
+ROWS = simulate_table(MARKUP_SCHEMA, 200, seed=1)
 GRID = SweepOrder(mechanisms=("perturbed_histogram", "kd_grid"), epsilons=(0.1, 1.0, 10.0), repetitions=2)
 
 
 def swept() -> Sweep:
-    return sweep(ROWS, SCHEMA, GRID)
+    return sweep(ROWS, MARKUP_SCHEMA, GRID)
 
 
 def charts() -> dict[str, Chart]:
@@ -40,13 +40,13 @@ def charts() -> dict[str, Chart]:
     made = {f"sweep {aspect}": sweep_chart(found, [aspect]) for aspect in found.aspects}
     made |= {"sweep": sweep_chart(found, found.aspects), "groups": group_error_chart(found, "kd_grid")}
     order = SizesOrder(sweep=SweepOrder(mechanisms=("kd_grid",), epsilons=(0.1, 10.0), repetitions=1), rows=(100, 200))
-    made["enough"] = enough_chart(sweep_sizes(ROWS, SCHEMA, order), "kd_grid", "column", 0.1)
-    for place, name in enumerate(SCHEMA.names):
-        made[f"multiples {place}"] = multiples_chart(ROWS, tables, SCHEMA, name)
-        made[f"moving {place}"] = moving_chart(ROWS, dict(tables), SCHEMA, name, 10.0)
-        drawn = noisy_histogram(ROWS, SCHEMA, name, epsilon=1, seed=1)
+    made["enough"] = enough_chart(sweep_sizes(ROWS, MARKUP_SCHEMA, order), "kd_grid", "column", 0.1)
+    for place, name in enumerate(MARKUP_SCHEMA.names):
+        made[f"multiples {place}"] = multiples_chart(ROWS, tables, MARKUP_SCHEMA, name)
+        made[f"moving {place}"] = moving_chart(ROWS, dict(tables), MARKUP_SCHEMA, name, 10.0)
+        drawn = noisy_histogram(ROWS, MARKUP_SCHEMA, name, epsilon=1, seed=1)
         made[f"noise {place}"] = noisy_counts_chart(drawn.true, drawn.noisy, drawn.column, 1.0)
-    tree = grown_tree(ROWS, SCHEMA, SCHEMA.names[:2], epsilon=1, seed=1)
+    tree = grown_tree(ROWS, MARKUP_SCHEMA, MARKUP_SCHEMA.names[:2], epsilon=1, seed=1)
     measured = attacker_chart(1.0, measured=(np.arange(50.0), np.arange(50.0) - 5))
     return made | {"attacker": attacker_chart(1.0, 1e-6), "measured": measured, "tree": partition_chart(tree, 1.0)}
 
@@ -133,7 +133,7 @@ def test_noise_on_a_histogram_has_the_stated_size() -> None:
     """DLap(b) has variance 2 a / (1 - a)^2 with a = exp(-1/b), here b = 2; five standard errors."""
     a = math.exp(-1 / 2)
     variance = 2 * a / (1 - a) ** 2
-    drawn = [noisy_histogram(ROWS, SCHEMA, "size", epsilon=1, seed=seed) for seed in range(60)]
+    drawn = [noisy_histogram(ROWS, MARKUP_SCHEMA, "size", epsilon=1, seed=seed) for seed in range(60)]
     squares = np.concatenate([(one.noisy - one.true) ** 2 for one in drawn]).astype(float)
     assert squares.mean() == pytest.approx(variance, abs=5 * squares.std() / math.sqrt(len(squares)))
     assert all(int(one.true.sum()) == len(ROWS) for one in drawn)

@@ -17,7 +17,7 @@ from dpsynth_core.ledger.accounts import Account, Ledger
 from dpsynth_core.ledger.fingerprint import fingerprint
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.runs.configuration import Order
-from tests.mechanisms.test_contract import mixed_schema, mixed_table
+from tests.tables.schemas import mixed_schema, mixed_table
 
 ROOT = Path(__file__).parents[2]
 MAKE = ["synthesize", "data.csv", "--schema", "schema.json", "--mechanism", "kd_tree", "--epsilon", "1"]

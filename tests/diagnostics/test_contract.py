@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import dpsynth_core as dp
 from dpsynth_core.diagnostics import DIAGNOSTICS, Diagnostic, Result, TablePair
 from dpsynth_core.diagnostics.base import VERDICTS, Measure
-from tests.mechanisms.test_contract import mixed_schema, mixed_table
-from tests.strategies import schema_and_table
+from tests.tables.schemas import mixed_schema, mixed_table
+from tests.tables.strategies import schema_and_table
 
 diagnostics = pytest.mark.parametrize("kind", DIAGNOSTICS.values(), ids=DIAGNOSTICS.keys())
 

@@ -14,7 +14,7 @@ from dpsynth_core.diagnostics.evaluation import evaluate
 from dpsynth_core.diagnostics.marginals import MarginalsDiagnostic
 from dpsynth_core.errors import DPSynthError, ParameterError
 from dpsynth_core.progress import Progress, no_progress
-from tests.mechanisms.test_contract import mixed_schema, mixed_table
+from tests.tables.schemas import mixed_schema, mixed_table
 
 
 def original(rows: int = 600) -> dp.PrivateTable:

@@ -12,7 +12,7 @@ import dpsynth_core as dp
 from dpsynth_core.diagnostics.nearest_rows import MISSING, _closest, nearest_rows
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.table.simulate import simulate_table
-from tests.mechanisms.test_contract import mixed_schema
+from tests.tables.schemas import mixed_schema
 
 SCHEMA = mixed_schema()
 

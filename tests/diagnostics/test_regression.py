@@ -22,7 +22,7 @@ from dpsynth_core.inference.regression.private import functional_mechanism, func
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.table.schema import Schema
-from tests.mechanisms.test_contract import mixed_schema, mixed_table
+from tests.tables.schemas import mixed_schema, mixed_table
 
 mechanisms = pytest.mark.parametrize("mechanism", [functional_mechanism, k_norm_mechanism])
 

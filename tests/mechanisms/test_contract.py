@@ -22,7 +22,8 @@ from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.progress import Point
 from dpsynth_core.table.encoding import touched
 from dpsynth_core.table.schema import Schema
-from tests.strategies import schema_and_table
+from tests.tables.schemas import mixed_schema, mixed_table
+from tests.tables.strategies import schema_and_table
 
 mechanisms = pytest.mark.parametrize("kind", MECHANISMS.values(), ids=MECHANISMS.keys())
 PRIVATE = {key: kind for key, kind in MECHANISMS.items() if kind.status != "none"}
@@ -31,35 +32,6 @@ private_mechanisms = pytest.mark.parametrize("kind", PRIVATE.values(), ids=PRIVA
 DELTA = Fraction(1, 10**6)
 """Granted where a mechanism does not work without one."""
 PARTITIONS = ("kd_tree", "kd_grid", "perturbed_histogram", "smoothed_histogram", "mwem")
-
-
-def mixed_schema(**changes: Any) -> Schema:
-    columns = [
-        {"name": "age", "kind": "integer", "lower": 0, "upper": 120, "bins": 12, "public": True},
-        {"name": "income", "kind": "continuous", "lower": 0, "upper": 1e5, "bins": 8, "decimals": 2, "public": True},
-        {"name": "height", "kind": "continuous", "lower": 1, "upper": 2.5, "bins": 5, "nullable": True, "public": True},
-        {"name": "sex", "kind": "categorical", "categories": ["f", "m"], "public": True},
-        {"name": "pain", "kind": "ordinal", "categories": ["no", "some", "much"], "nullable": True, "public": True},
-        {"name": "smokes", "kind": "boolean", "public": True},
-        {"name": "since", "kind": "date", "lower": "2020-01-01", "upper": "2021-12-31", "bins": 6, "public": True},
-    ]
-    return Schema.from_dict({"columns": columns, **changes})
-
-
-def mixed_table(rows: int = 300, seed: int = 0) -> pd.DataFrame:
-    rng = np.random.default_rng(seed)
-    age = np.clip(rng.normal(45, 15, rows), 0, 120).round().astype(int)
-    return pd.DataFrame(
-        {
-            "age": age,
-            "income": np.round(age * 500 + rng.normal(0, 5_000, rows).clip(-1e4), 2).clip(0, 1e5),
-            "height": np.where(rng.random(rows) < 0.1, np.nan, rng.normal(1.7, 0.1, rows)),
-            "sex": rng.choice(["f", "m"], rows),
-            "pain": rng.choice(["no", "some", "much", None], rows),
-            "smokes": rng.random(rows) < 0.3,
-            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 700, rows), unit="D"),
-        }
-    )
 
 
 def private(schema: Schema | None = None, rows: int = 300) -> dp.PrivateTable:

@@ -21,7 +21,7 @@ from dpsynth_core.privacy.noise import Noise, SecureNoise, SeededNoise
 from dpsynth_core.privacy.samplers import _bernoulli
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
-from tests.mechanisms.kd_tree.reference import Side, schema_of, table_of
+from tests.tables.boxes import Side, schema_of, table_of
 
 
 def precisely(epsilon: Fraction, draws: int) -> Fraction:

@@ -30,8 +30,8 @@ from dpsynth_core.review.wording import amount, literal, meaning
 from dpsynth_core.runs.configuration import Order, Outcome
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.schema import Schema
-from tests.mechanisms.test_contract import mixed_schema, mixed_table
-from tests.review.releases import HOSTILE, hostile_outcome, mixed_outcome, outcome_of
+from tests.tables.releases import HOSTILE, hostile_outcome, mixed_outcome, outcome_of
+from tests.tables.schemas import mixed_schema, mixed_table
 
 ROOT = Path(__file__).parents[2]
 SAID = Publication(

@@ -39,8 +39,8 @@ from dpsynth_core.review.decision import missing_for
 from dpsynth_core.review.evidence import Search, default_pair
 from dpsynth_core.review.thresholds import LIMITS
 from dpsynth_core.runs.configuration import Outcome
-from tests.mechanisms.test_contract import mixed_schema, mixed_table
-from tests.review.releases import mixed_outcome, outcome_of
+from tests.tables.releases import mixed_outcome, outcome_of
+from tests.tables.schemas import mixed_schema, mixed_table
 
 N = 300
 SAID = Publication(title="Clinic", published=date(2026, 1, 2))

@@ -9,7 +9,7 @@ import pytest
 import dpsynth_core as dp
 from dpsynth_core.review.export import parquet, safe_csv
 from dpsynth_core.table.simulate import simulate_table
-from tests.mechanisms.test_contract import mixed_schema
+from tests.tables.schemas import mixed_schema
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-2", "@SUM(A1)", "\tx", "\rx"])

@@ -24,8 +24,8 @@ from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.review import Decision, release_bundle, review_report
 from dpsynth_core.review.review import MARK
 from dpsynth_core.runs.configuration import Outcome
-from tests.mechanisms.test_contract import mixed_schema, mixed_table
-from tests.review.releases import HOSTILE, hostile_outcome, mixed_outcome
+from tests.tables.releases import HOSTILE, hostile_outcome, mixed_outcome
+from tests.tables.schemas import mixed_schema, mixed_table
 
 QUICK = ["marginals", "pairs"]
 """Diagnostics that take no time."""

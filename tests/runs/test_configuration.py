@@ -9,7 +9,7 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.runs.configuration import Order, run_order
-from tests.stepping import Stepping
+from tests.tables.stepping import Stepping
 
 
 class Listener:

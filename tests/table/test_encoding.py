@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.encoding import codec_for, decode, encode, touched
 from dpsynth_core.table.schema import Schema
-from tests.strategies import anything, codes_for, columns, schema_and_table
+from tests.tables.strategies import anything, codes_for, columns, schema_and_table
 
 
 def column(kind: str, **facts: Any) -> Column:

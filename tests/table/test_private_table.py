@@ -15,7 +15,7 @@ from dpsynth_core.table.counts import count_cells
 from dpsynth_core.table.encoding import decode
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
-from tests.strategies import codes_for, schema_and_table, schemas
+from tests.tables.strategies import codes_for, schema_and_table, schemas
 
 
 def plain_counts(codes: list[np.ndarray[Any, Any]]) -> dict[tuple[int, ...], int]:

@@ -11,7 +11,7 @@ from dpsynth_core.errors import DPSynthError, SchemaError
 from dpsynth_core.privacy.budget import Budget, Guarantee
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.schema import Schema
-from tests.strategies import columns, schemas
+from tests.tables.strategies import columns, schemas
 
 PROVEN = Guarantee(status="proven", budget=Budget.of(1))
 

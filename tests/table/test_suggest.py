@@ -10,7 +10,7 @@ from dpsynth_core.errors import SchemaError
 from dpsynth_core.table.encoding import touched
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.suggest import rounded_bounds, suggest, suggest_schema
-from tests.strategies import anything
+from tests.tables.strategies import anything
 
 RNG = np.random.default_rng(7)
 

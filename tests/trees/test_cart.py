@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.trees.cart import Node, Split, Tree, cart_pmse, fit_tree
-from tests.strategies import anything
-from tests.trees.rpart_tables import read_cases, tables
+from tests.tables.rpart import read_cases, tables
+from tests.tables.strategies import anything
 
 CASES = read_cases(Path(__file__).parent / "rpart_reference.json")
 LOOSE = {"cp": 0.0, "minsplit": 2, "minbucket": 1}

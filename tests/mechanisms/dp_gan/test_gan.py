@@ -23,7 +23,7 @@ from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.privacy.recording import Recorder, Replay
 from dpsynth_core.progress import Point
 from dpsynth_core.table.schema import Schema
-from tests.strategies import schema_and_table
+from tests.tables.strategies import schema_and_table
 
 DELTA = "1/1000000"
 QUICK: dict[str, Any] = {"rounds": 6, "batch": 3, "hidden": 8, "critic_steps": 2}

@@ -19,8 +19,8 @@ from dpsynth_core.table.column import Column
 from dpsynth_core.table.encoding import codec_for
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
-from tests.mechanisms.kd_tree.reference import Side, free_boxes, schema_of, table_of, turns
-from tests.strategies import columns, schemas
+from tests.tables.boxes import Side, free_boxes, schema_of, table_of, turns
+from tests.tables.strategies import columns, schemas
 
 
 def axes(column: Column) -> list[Axis]:

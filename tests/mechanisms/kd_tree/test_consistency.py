@@ -16,7 +16,7 @@ from dpsynth_core.mechanisms.kd_tree.interleaving import Coding
 from dpsynth_core.mechanisms.kd_tree.split_rules import LevelRule
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
-from tests.mechanisms.kd_tree.reference import Side, table_of
+from tests.tables.boxes import Side, table_of
 
 Measured = tuple[Leaves, list[Level], np.ndarray, float, int]
 

@@ -26,11 +26,12 @@ from dpsynth_core.mechanisms.kd_tree.split_rules import LevelRule, PrivTreeRule
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import Noise, SeededNoise
 from dpsynth_core.table.private_table import PrivateTable
-from tests.mechanisms.kd_tree.reference import (
+from tests.tables.boxes import (
     Box,
     PlainRule,
     Row,
     Side,
+    agreement,
     children,
     count,
     free_boxes,
@@ -158,22 +159,6 @@ def trees_of(case: Case, coding: Coding, leaves: Leaves) -> list[frozenset[Box]]
     for copy, start in zip(*np.nonzero(~covered), strict=True):
         found[copy].add(top[start])
     return [frozenset(tree) for tree in found]
-
-
-def agreement(observed: Counter[Any], law: dict[Any, float]) -> float:
-    """p-value of the chi-square test, rare outcomes taken together."""
-    draws = sum(observed.values())
-    assert set(observed) <= set(law), "an impossible outcome"
-    common = [outcome for outcome, p in law.items() if p * draws >= 8]
-    got = [observed[outcome] for outcome in common]
-    want = [law[outcome] * draws for outcome in common]
-    rest = draws - sum(want)
-    if rest >= 3:
-        got.append(draws - sum(got))
-        want.append(rest)
-    elif want:
-        want = [w * sum(got) / sum(want) for w in want]
-    return 1.0 if len(want) < 2 else float(stats.chisquare(got, np.array(want) * sum(got) / sum(want)).pvalue)
 
 
 def grown(case: Case, rule_name: str, seed: int) -> tuple[Coding, Leaves, PlainRule]:

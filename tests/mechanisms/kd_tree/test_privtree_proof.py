@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dpsynth_core.mechanisms.kd_tree.split_rules import PRIVTREE_LOSS, PrivTreeRule
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
-from tests.mechanisms.kd_tree.reference import (
+from tests.tables.boxes import (
     Chain,
     PlainRule,
     Row,

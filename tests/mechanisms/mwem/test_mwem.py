@@ -16,7 +16,7 @@ from dpsynth_core.mechanisms.mwem.workload import Marginals
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.privacy.recording import Recorder, Replay
-from tests.mechanisms.mwem.test_workload import SCHEMA
+from tests.tables.schemas import SMALL_SCHEMA
 
 KINDS = ("marginals", "ranges", "intervals")
 
@@ -38,13 +38,13 @@ def test_neighbours_enter_every_draw_within_the_declared_sensitivity(workload: A
     mechanism = MWEM(workload=workload, rounds=2, passes=3)
     rows = frame()
     recorder = Recorder(SeededNoise(Budget.of(1), seed=0))
-    mechanism.fit(dp.PrivateTable(rows, SCHEMA), recorder)
+    mechanism.fit(dp.PrivateTable(rows, SMALL_SCHEMA), recorder)
     for seed in range(8):
         rng = np.random.default_rng(seed)
         other = rows.copy()
         other.loc[int(rng.integers(len(rows))), :] = frame(1, seed + 100).iloc[0]
         replay = Replay(recorder)
-        mechanism.fit(dp.PrivateTable(other, SCHEMA), replay)
+        mechanism.fit(dp.PrivateTable(other, SMALL_SCHEMA), replay)
         assert replay.finished
         assert replay.excess <= 1
 
@@ -52,7 +52,7 @@ def test_neighbours_enter_every_draw_within_the_declared_sensitivity(workload: A
 @pytest.mark.parametrize("workload", KINDS)
 def test_half_of_every_round_selects_and_half_measures(workload: Any) -> None:
     charges = dp.synthesize(
-        dp.PrivateTable(frame(), SCHEMA), MWEM(workload=workload, rounds=2), epsilon="1/3", seed=1
+        dp.PrivateTable(frame(), SMALL_SCHEMA), MWEM(workload=workload, rounds=2), epsilon="1/3", seed=1
     ).charges
     assert [charge.primitive for charge in charges] == ["exponential", "laplace"] * 2
     assert {charge.budget.epsilon for charge in charges} == {Fraction(1, 12)}
@@ -60,7 +60,7 @@ def test_half_of_every_round_selects_and_half_measures(workload: Any) -> None:
 
 
 def test_where_every_query_is_measured_none_is_selected() -> None:
-    release = dp.synthesize(dp.PrivateTable(frame(), SCHEMA), MWEM(rounds=50), epsilon=1, seed=1)
+    release = dp.synthesize(dp.PrivateTable(frame(), SMALL_SCHEMA), MWEM(rounds=50), epsilon=1, seed=1)
     assert [charge.primitive for charge in release.charges] == ["laplace"] * 3
     assert sum(charge.budget.epsilon for charge in release.charges) == 1
 
@@ -131,7 +131,7 @@ def test_weights_add_up_and_stay_positive_however_often_they_are_corrected(step:
 
 
 def two_way_error(rows: pd.DataFrame, synthetic: pd.DataFrame) -> float:
-    original, made = dp.PrivateTable(rows, SCHEMA), dp.PrivateTable(synthetic, SCHEMA)
+    original, made = dp.PrivateTable(rows, SMALL_SCHEMA), dp.PrivateTable(synthetic, SMALL_SCHEMA)
     pairs = [("x", "sex"), ("x", "y"), ("sex", "y")]
     gaps = [original.counts(p).dense() / original.n - made.counts(p).dense() / made.n for p in pairs]
     return float(np.mean([np.abs(gap).sum() / 2 for gap in gaps]))
@@ -140,7 +140,7 @@ def two_way_error(rows: pd.DataFrame, synthetic: pd.DataFrame) -> float:
 @pytest.mark.parametrize("workload", KINDS)
 def test_more_epsilon_gives_a_better_table(workload: Any) -> None:
     rows = frame(2_000)
-    table = dp.PrivateTable(rows, SCHEMA)
+    table = dp.PrivateTable(rows, SMALL_SCHEMA)
     mechanism = MWEM(workload=workload, rounds=3 if workload == "marginals" else 12, passes=8, estimate="last")
     errors = [
         np.mean(
@@ -153,7 +153,7 @@ def test_more_epsilon_gives_a_better_table(workload: Any) -> None:
 
 def test_the_average_lies_between_the_uniform_start_and_the_last_round() -> None:
     rows = frame(2_000)
-    table = dp.PrivateTable(rows, SCHEMA)
+    table = dp.PrivateTable(rows, SMALL_SCHEMA)
     errors = {
         kind: two_way_error(
             rows,
@@ -181,7 +181,7 @@ def test_too_many_cells_are_refused_with_their_number_before_anything_is_allocat
 
 
 def test_the_user_chooses_the_questions() -> None:
-    table = dp.PrivateTable(frame(), SCHEMA)
+    table = dp.PrivateTable(frame(), SMALL_SCHEMA)
     charges = dp.synthesize(table, MWEM(columns="sex, x; y"), epsilon=1, seed=1).charges
     assert len([charge for charge in charges if charge.primitive == "laplace"]) == 2
     with pytest.raises(dp.ParameterError, match="columns is 'z'"):
@@ -191,7 +191,7 @@ def test_the_user_chooses_the_questions() -> None:
 
 
 def test_the_papers_variant_runs_ten_rounds_of_intervals() -> None:
-    release = dp.synthesize(dp.PrivateTable(frame(), SCHEMA), MWEM.paper_default(bins=5), epsilon=1, seed=1)
+    release = dp.synthesize(dp.PrivateTable(frame(), SMALL_SCHEMA), MWEM.paper_default(bins=5), epsilon=1, seed=1)
     assert [charge.primitive for charge in release.charges] == ["exponential", "laplace"] * 10
     assert release.sample()["y"].round(6).isin([0.1, 0.3, 0.5, 0.7, 0.9]).all()
 

@@ -15,17 +15,9 @@ from dpsynth_core.mechanisms.column_sets import every_set, read_sets
 from dpsynth_core.mechanisms.mwem.workload import MOST_QUERIES, Intervals, Marginals, Ranges, Workload
 from dpsynth_core.mechanisms.partition.grid import Grid
 from dpsynth_core.table.schema import Schema
+from tests.tables.schemas import SMALL_SCHEMA
 
-SCHEMA = Schema.from_dict(
-    {
-        "columns": [
-            {"name": "x", "kind": "integer", "lower": 0, "upper": 4, "nullable": True, "public": True},
-            {"name": "sex", "kind": "categorical", "categories": ["f", "m"], "public": True},
-            {"name": "y", "kind": "continuous", "lower": 0, "upper": 1, "bins": 4, "public": True},
-        ]
-    }
-)
-GRID = Grid.of(SCHEMA, None)
+GRID = Grid.of(SMALL_SCHEMA, None)
 PAIRS = ((0, 1), (0, 2), (1, 2))
 WORKLOADS: dict[str, Workload] = {
     "marginals": Marginals(shape=GRID.shape, sets=(*PAIRS, (1,), (0, 1, 2))),
@@ -119,4 +111,4 @@ def test_column_sets_survive_any_name_in_quotes(names: list[str]) -> None:
 
 def test_an_unknown_column_is_named() -> None:
     with pytest.raises(dp.ParameterError, match="columns is 'weight'"):
-        read_sets("x, weight", SCHEMA, parameter="columns")
+        read_sets("x, weight", SMALL_SCHEMA, parameter="columns")

@@ -23,7 +23,7 @@ from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.progress import no_progress
 from dpsynth_core.table.schema import Schema
-from tests.strategies import schema_and_table
+from tests.tables.strategies import schema_and_table
 
 
 def schema_of(numbers: int, labels: int = 0, *, nullable: bool = False) -> Schema:

@@ -21,8 +21,7 @@ from dpsynth_core.mechanisms.partition.thresholds import laplace_variance, spuri
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
-from tests.mechanisms.kd_tree.reference import Box, Side, cells, count, noisy_counts, schema_of, table_of, tail
-from tests.mechanisms.kd_tree.test_kd_tree import agreement
+from tests.tables.boxes import Box, Side, agreement, cells, count, noisy_counts, schema_of, table_of, tail
 
 SIDES = (Side(3), Side(2, nullable=True))
 ROWS = ((0, 0),) * 3 + ((2, 2),) + ((1, 1),) * 2

@@ -23,7 +23,7 @@ from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.table.encoding import codec_for
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.trees.search import best_root
-from tests.strategies import schemas
+from tests.tables.strategies import schemas
 
 COLUMNS: list[dict[str, Any]] = [
     {"name": "x", "kind": "continuous", "lower": -10, "upper": 30, "public": True},

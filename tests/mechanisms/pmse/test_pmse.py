@@ -23,7 +23,7 @@ from dpsynth_core.progress import Point
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.trees.cart import cart_pmse
 from dpsynth_core.trees.optimal import optimal_tree_pmse
-from tests.strategies import schema_and_table
+from tests.tables.strategies import schema_and_table
 
 BIVARIATE = dp.EXAMPLES["bivariate_normal"]
 

@@ -26,7 +26,7 @@ from dpsynth_core.mechanisms.private_pgm.pairs import GroupedRows, independent_c
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.privacy.recording import Recorder, Replay
-from tests.mechanisms.test_contract import mixed_schema, mixed_table
+from tests.tables.schemas import mixed_schema, mixed_table
 
 STRATEGIES: dict[str, PrivatePGM] = {
     "tree": PrivatePGM(),

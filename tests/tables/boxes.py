@@ -350,3 +350,21 @@ def table_of(rows: Sequence[Row], sides: Sequence[Side]) -> PrivateTable:
 def stretched(rule: PlainRule, factor: float) -> PlainRule:
     """The same rule with the noise scaled and nothing else changed."""
     return replace(rule, scale=rule.scale * factor)
+
+
+def agreement(observed: Counter[Any], law: dict[Any, float]) -> float:
+    """p-value of the chi-square test, rare outcomes taken together."""
+    from scipy import stats  # slow to import, and few tests need it
+
+    draws = sum(observed.values())
+    assert set(observed) <= set(law), "an impossible outcome"
+    common = [outcome for outcome, p in law.items() if p * draws >= 8]
+    got = [observed[outcome] for outcome in common]
+    want = [law[outcome] * draws for outcome in common]
+    rest = draws - sum(want)
+    if rest >= 3:
+        got.append(draws - sum(got))
+        want.append(rest)
+    elif want:
+        want = [w * sum(got) / sum(want) for w in want]
+    return 1.0 if len(want) < 2 else float(stats.chisquare(got, np.array(want) * sum(got) / sum(want)).pvalue)

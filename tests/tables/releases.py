@@ -9,7 +9,7 @@ import pandas as pd
 import dpsynth_core as dp
 from dpsynth_core.runs.configuration import Order, Outcome, run_order
 from dpsynth_core.table.schema import Schema
-from tests.mechanisms.test_contract import mixed_schema, mixed_table
+from tests.tables.schemas import mixed_schema, mixed_table
 
 HOSTILE = "=<script>alert(1)</script> [x](javascript:y) `|**b** & ünï"
 """A column name that tries to be a formula, HTML, a link and a table cell at once."""
