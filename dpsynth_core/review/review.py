@@ -17,6 +17,7 @@ import pandas as pd
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from dpsynth_core.charts.diagnostics import report_pictures
 from dpsynth_core.charts.review import WORDS, claims_chart
 from dpsynth_core.charts.spending import spending_chart
 from dpsynth_core.charts.theme import Chart
@@ -25,7 +26,6 @@ from dpsynth_core.diagnostics.evaluation import Evaluation
 from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.review.checklist import Checklist
 from dpsynth_core.review.decision import Decision
-from dpsynth_core.review.figures import figures
 from dpsynth_core.review.wording import amount, claim, declarer, loss, meaning, unit
 from dpsynth_core.runs.configuration import Outcome
 from dpsynth_core.table.private_table import PrivateTable
@@ -113,7 +113,7 @@ def review_report(
         _quality(evaluation),
     ]
     for result in evaluation.results:
-        drawn = [draw(chart) for chart in figures(result, original, synthetic)]
+        drawn = [draw(chart) for chart in report_pictures(result, original, synthetic)]
         sections.append(_diagnostic(result, drawn))
     if outcome:
         sections.append(Section(title="Configuration", code=outcome.order.to_json()))

@@ -46,9 +46,11 @@ def examine(session: Session, subject: Subject) -> None:
     )
 
 
-def configured(outcome: Outcome) -> tuple[str | Diagnostic, ...]:
+def configured(outcome: Outcome) -> tuple[Diagnostic, ...]:
     """Every diagnostic, told what it needs to know of the release: its epsilon, and its other tables."""
-    return tuple(_regression(outcome) if key == RegressionDiagnostic.key else key for key in DIAGNOSTICS)
+    return tuple(
+        _regression(outcome) if key == RegressionDiagnostic.key else kind() for key, kind in DIAGNOSTICS.items()
+    )
 
 
 def _regression(

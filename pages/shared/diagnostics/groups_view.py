@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import streamlit as st
 
 from dpsynth_core.charts.discoveries import groups_chart, reliability_chart, replay_chart
-from dpsynth_core.charts.scores import dot_chart
 from dpsynth_core.diagnostics import Result
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.enquiry import Answer
@@ -27,9 +26,8 @@ from pages.shared.session import Question, Session
 from pages.shared.widgets import show_chart, show_internal_chart, watch
 
 
-def show_groups(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:
-    """Every column's effect; then one pair of columns in full; then what its p-value is worth."""
-    show_internal_chart(dot_chart(named), key="dots_mann_whitney", as_table=as_table)
+def show_groups(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:  # noqa: ARG001
+    """One pair of columns in full, and how reliable its p-value is."""
     schema = session.outcomes[place].schema
     groups = group_columns(schema)
     if not groups:

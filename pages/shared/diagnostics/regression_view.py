@@ -1,4 +1,4 @@
-"""The panel on regressions: coefficients from every source, and a form for another regression."""
+"""Below the pictures of a regression: which one it was, and a form for another."""
 
 from __future__ import annotations
 
@@ -6,21 +6,19 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from dpsynth_core.charts.coefficients import coefficient_chart
 from dpsynth_core.diagnostics import Result
 from dpsynth_core.inference.regression.design import can_be_outcome, can_be_predictor
 from pages.shared.diagnostics.actions import regress
 from pages.shared.layout import in_words
 from pages.shared.session import Session
-from pages.shared.widgets import plain_list, show_internal_chart
+from pages.shared.widgets import plain_list
 
 
-def show_regression(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:
-    """A forest plot; then a form."""
-    shown = {label: result for label, result in named.items() if "coefficients" in result.tables}
+def show_regression(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:  # noqa: ARG001
+    """Which regression it was; then a form for another."""
+    shown = [result for result in named.values() if "coefficients" in result.tables]
     if shown:
-        plain_list(next(iter(shown.values())).notes[:1])
-        show_internal_chart(coefficient_chart(shown), key="coefficients", as_table=as_table)
+        plain_list(shown[0].notes[:1])
         st.caption(
             "A private regression spends the epsilon of the release on this one question. It is simulated here to show "
             "what a whole synthetic table costs in comparison."

@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping
 
 import streamlit as st
 
-from dpsynth_core.charts import compare_chart
-from dpsynth_core.charts.overlays import box_chart, correlation_chart, ecdf_chart, pair_chart
-from dpsynth_core.charts.scores import distance_chart, dot_chart, giveaway_chart, pair_heat_map
+from dpsynth_core.charts.diagnostics import overview, pictures_of
 from dpsynth_core.diagnostics import DIAGNOSTICS, Result, Verdict
 from dpsynth_core.diagnostics.evaluation import Evaluation
 from pages.shared.diagnostics.actions import MOST_COMPARED, release_name
@@ -115,7 +113,9 @@ def show_panel(session: Session, key: str, found: Mapping[int, Evaluation]) -> N
     st.text(first.headline.reading)
     named = {release_name(session, place): result for place, result in results.items()}
     as_table = st.toggle("Show as tables", key=f"table_{key}")
-    PICTURES.get(key, _dots)(session, next(iter(found)), named, as_table)
+    _pictures(session, next(iter(found)), named, as_table)
+    if key in EXTRAS:
+        EXTRAS[key](session, next(iter(found)), named, as_table)
     with st.expander("How is this computed?", icon=":material/function:"):
         st.markdown(kind.method)
         direction = "Lower is better" if kind.scale.better == "lower" else "Higher is better"
@@ -134,83 +134,46 @@ def _numbers(result: Result) -> str:
     return f"{name} {measured(item.value)}{where} ({interval}; {fresh})"
 
 
-def _dots(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:  # noqa: ARG001
-    show_internal_chart(dot_chart(named), key=f"dots_{next(iter(named.values())).key}", as_table=as_table)
-
-
-def _distributions(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:
-    """Every column's score; then one column in full, the worst unless another is chosen."""
-    _dots(session, place, named, as_table)
-    result, outcome = next(iter(named.values())), session.outcomes[place]
-    private = session.private()
-    if private is None:
+def _pictures(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:
+    """The diagnostic's own pictures; where its measures can be drawn in full, the one that the reader chooses."""
+    result, outcome, private = next(iter(named.values())), session.outcomes[place], session.private()
+    charts, chosen = overview(named, outcome.schema), pictures_of(result.key)
+    for number, chart in enumerate(charts):
+        show_internal_chart(chart, key=f"{result.key}_{number}", as_table=as_table)
+    if not charts or chosen.detail is None or private is None:
         return
-    names = [item.name for item in result.items]
-    name = st.selectbox("Column", names, key="column_detail", help="Worst first.")
-    column, original, synthetic = outcome.schema[name], private.rows(), outcome.tables[0]
-    charts = [compare_chart(original, synthetic, outcome.schema, name)]
-    if column.is_numeric:
-        charts.append(ecdf_chart(original, synthetic, outcome.schema, name))
-    if column.kind in ("continuous", "integer"):
-        charts.append(box_chart(original, synthetic, outcome.schema, name))
-    for number, (slot, chart) in enumerate(zip(st.columns(len(charts)), charts, strict=True)):
+    items, key = result.items, f"detail_{result.key}"
+    choice = st.selectbox(
+        chosen.item, range(len(items)), format_func=lambda i: items[i].name, key=key, help="The worst is at the top."
+    )
+    detail = chosen.detail(items[choice], private, outcome.tables[0])
+    for number, (slot, chart) in enumerate(zip(st.columns(len(detail)), detail, strict=True)):
         with slot:
-            show_internal_chart(chart, key=f"column_{number}", as_table=as_table)
+            show_internal_chart(chart, key=f"{key}_{number}", as_table=as_table)
 
 
-def _pairs(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:
-    """The heat map; then one pair in full, chosen from a list that works with the keyboard too."""
-    result, outcome = next(iter(named.values())), session.outcomes[place]
-    private = session.private()
-    if not result.items or private is None:
-        return
-    if len(named) > 1:
-        _dots(session, place, named, as_table)
-    names = [name for name in outcome.schema.names if any(name in item.columns for item in result.items)]
-    left, right = st.columns([3, 2])
-    with left:
-        show_internal_chart(pair_heat_map(result, names), key="pair_map", as_table=as_table)
-    with right:
+def _worst_pairs(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:  # noqa: ARG001
+    items = next(iter(named.values())).items[:WORST]
+    if items:
         st.markdown("**Worst pairs**")
-        plain_list(f"{item.name}: {_value(item.value)}" for item in result.items[:WORST])
-    labels = [item.name for item in result.items]
-    chosen = st.selectbox("Pair", range(len(labels)), format_func=lambda i: labels[i], key="pair_detail")
-    first, second = result.items[chosen].columns
-    show_internal_chart(pair_chart(private, outcome.tables[0], first, second), key="pair", as_table=as_table)
-    correlations = correlation_chart(result)
-    if correlations is not None:
-        st.subheader("Correlations", anchor=False)
-        show_internal_chart(correlations, key="correlations", as_table=as_table)
+        plain_list(f"{item.name}: {_value(item.value)}" for item in items)
 
 
 def _value(value: float | None) -> str:
     return "could not be computed" if value is None else measured(value)
 
 
-def _propensity(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:  # noqa: ARG001
-    """The models' scores, and what gives the synthetic rows away."""
-    result = next(iter(named.values()))
-    left, right = st.columns(2)
-    with left:
-        show_internal_chart(dot_chart(named, log=True), key="pmse", as_table=as_table)
-    with right:
-        show_internal_chart(giveaway_chart(result), key="giveaways", as_table=as_table)
-    st.markdown("**What the tree saw first**")
-    plain_list(result.tables["splits"]["what the tree saw"])
+def _splits(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:  # noqa: ARG001
+    tables = next(iter(named.values())).tables
+    if "splits" in tables:
+        st.markdown("**What the tree saw first**")
+        plain_list(tables["splits"]["what the tree saw"])
 
 
-def _distance(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:  # noqa: ARG001
-    """The distance between its two marks."""
-    if any(result.headline.value is not None for result in named.values()):
-        show_internal_chart(distance_chart(named), key="mmd", as_table=as_table)
-
-
-PICTURES: dict[str, Callable[[Session, int, Mapping[str, Result], bool], None]] = {
-    "marginals": _distributions,
-    "pairs": _pairs,
-    "pmse": _propensity,
-    "mmd": _distance,
+EXTRAS: dict[str, Callable[[Session, int, Mapping[str, Result], bool], None]] = {
+    "pairs": _worst_pairs,
+    "pmse": _splits,
     "mann_whitney": show_groups,
     "regression": show_regression,
 }
-"""Pictures of their own; a diagnostic without one gets a dot plot of its items."""
+"""What some panels show or ask below their pictures."""
