@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from dpsynth_core.audit.last_summary import SUMMARY
 from dpsynth_core.audit.report import markdown, summary
 from dpsynth_core.audit.suite import Mutants, no_mutants, run_audit
-from dpsynth_core.audit.summary import SUMMARY
 
 REPETITIONS = 200
 

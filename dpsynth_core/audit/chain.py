@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray, IntArray
-from dpsynth_core.audit.checks import Check, verdict
+from dpsynth_core.audit.checks import AuditCheck, verdict
 from dpsynth_core.audit.noise_law import p_value
 from dpsynth_core.mechanisms.pmse.metropolis import walk
 
-MOST_STATES = 64
+MAX_STATES = 64
 KEPT = 1e-9
 """How far one step may move the target."""
 NEAR = 0.01
@@ -26,7 +26,7 @@ EPSILON = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Walk:
+class MarkovChain:
     """A chain that is to end as the exponential mechanism would choose: P(i) proportional to exp(score_i / scale)."""
 
     name: str
@@ -91,15 +91,15 @@ def toy_scores() -> tuple[FloatArray, FloatArray]:
     return scores, scores + np.where(np.sin(3 * place) > 0, 1.0, -1.0)
 
 
-def chain_checks(audited: Walk) -> Iterator[Check]:
+def chain_checks(audited: MarkovChain) -> Iterator[AuditCheck]:
     """Target kept, start free of the data, end near the target, loss of the finite chain within the claim."""
     first, second = toy_scores()
     kernels = [audited.kernel(scores, audited.scale) for scores in (first, second)]
     goals = [target(scores, audited.scale) for scores in (first, second)]
     starts = [audited.start(scores) for scores in (first, second)]
 
-    def check(case: str, good: bool, detail: str) -> Check:
-        return Check(layer="chain", subject=audited.name, case=case, verdict=verdict(good), detail=detail)
+    def check(case: str, good: bool, detail: str) -> AuditCheck:
+        return AuditCheck(layer="chain", subject=audited.name, case=case, verdict=verdict(good), detail=detail)
 
     moved = max(total_variation(goal @ kernel, goal) for goal, kernel in zip(goals, kernels, strict=True))
     yield check("one step keeps the target", moved <= KEPT, f"moves it by {moved:.2g}")
@@ -112,7 +112,7 @@ def chain_checks(audited: Walk) -> Iterator[Check]:
     yield check("the loss of the finite walk", loss <= EPSILON + 0.01, f"{loss:.3f} of {EPSILON:g}")
 
 
-def walk_checks(seed: np.random.SeedSequence, *, level: float) -> Iterator[Check]:
+def walk_checks(seed: np.random.SeedSequence, *, level: float) -> Iterator[AuditCheck]:
     """The walk of the pMSE mechanism, run as it is, towards a target on few cells of a line.
 
     Many chains end independently of each other, so that where they end is a sample to be held against the target.
@@ -132,11 +132,11 @@ def walk_checks(seed: np.random.SeedSequence, *, level: float) -> Iterator[Check
     observed = np.bincount(ended.states[:, 0].astype(np.int64), minlength=cells)
     goal = target(scores, scale)
     p, far = p_value(observed, goal), total_variation(observed / chains, goal)
-    yield Check(
+    yield AuditCheck(
         layer="chain", subject="pmse", case="random walks end as their target says", verdict=verdict(p > level),
         detail=f"p = {p:.2g}; total variation {far:.2g} over {chains:,} walks of {steps:,} steps",
     )  # fmt: skip
 
 
-REFERENCE = Walk(name="probe: random walk", scale=2 / EPSILON, kernel=metropolis, start=anywhere)
+REFERENCE = MarkovChain(name="probe: random walk", scale=2 / EPSILON, kernel=metropolis, start=anywhere)
 """Scores move by at most one, so the scale is 2 / epsilon."""

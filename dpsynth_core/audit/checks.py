@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 Layer: TypeAlias = Literal["replay", "enumeration", "claims", "noise law", "stage attack", "end-to-end attack", "chain"]
-Verdict: TypeAlias = Literal["passed", "failed", "not applicable"]
+CheckVerdict: TypeAlias = Literal["passed", "failed", "not applicable"]
 
 LAYERS: dict[Layer, str] = {
     "replay": "Recorded on a table and replayed on a neighbour with every sampler's output frozen: same calls, same "
@@ -25,12 +25,12 @@ LAYERS: dict[Layer, str] = {
 
 SUITE_LEVEL = 1e-6
 """Probability that any statistical check of a whole run fails although all is well: at most this, for each layer."""
-MOST_COMPARISONS = 2_000
+MAX_COMPARISONS = 2_000
 """Statistical checks of one layer that this level is shared among; a run that makes more is refused."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
+class AuditCheck:
     """One question and its answer."""
 
     layer: Layer
@@ -39,7 +39,7 @@ class Check:
     """What was asked about: a mechanism, a sampler, a mutant."""
     case: str
     """Settings, tables and epsilon."""
-    verdict: Verdict
+    verdict: CheckVerdict
     """The answer."""
     detail: str = ""
     """The numbers behind it, in words."""
@@ -65,7 +65,7 @@ class Size:
     """Whole runs, as a multiple of what a mechanism declares."""
     outcomes: int
     """Most outcomes that are followed for one pair of toy tables."""
-    level: float = SUITE_LEVEL / MOST_COMPARISONS
+    level: float = SUITE_LEVEL / MAX_COMPARISONS
     """Probability of a false alarm, for each statistical check."""
 
     def runs(self, declared: int) -> int:
@@ -85,11 +85,11 @@ def seed_for(root: int, *names: object) -> np.random.SeedSequence:
     return np.random.SeedSequence([root, *words])
 
 
-def verdict(good: bool) -> Verdict:
+def verdict(good: bool) -> CheckVerdict:
     """Passed or failed."""
     return "passed" if good else "failed"
 
 
-def failures(checks: Iterable[Check]) -> list[Check]:
+def failures(checks: Iterable[AuditCheck]) -> list[AuditCheck]:
     """Those that failed."""
     return [check for check in checks if check.verdict == "failed"]

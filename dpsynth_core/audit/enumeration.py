@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dpsynth_core.audit.checks import Check, Size, verdict
-from dpsynth_core.audit.neighbours import TOYS, Pair
+from dpsynth_core.audit.checks import AuditCheck, Size, verdict
+from dpsynth_core.audit.neighbours import TOYS, NeighbourPair
 from dpsynth_core.audit.outcomes import NotEnumerableError, Option, options, tell
 from dpsynth_core.audit.subject import Subject
 from dpsynth_core.errors import DPSynthError
@@ -27,7 +27,7 @@ from dpsynth_core.privacy.primitives import Call
 from dpsynth_core.table.private_table import PrivateTable
 
 EPSILONS = (1, 4)
-MOST_DRAWS = 40
+MAX_DRAWS = 40
 """Paid draws of one run that are followed."""
 FARTHEST = 20
 """Where one path has branched into more than this many times the outcomes that may be followed, none is; nor where one
@@ -78,13 +78,13 @@ class Exploration:
     """Followed to the end."""
 
 
-def explore(subject: Subject, mechanism: Mechanism, pair: Pair, budget: Budget, most: int) -> Exploration:
+def explore(subject: Subject, mechanism: Mechanism, pair: NeighbourPair, budget: Budget, most: int) -> Exploration:
     """Follow every outcome of every draw on both tables."""
     found = Exploration()
 
     def follow(script: list[Any], loss: float, width: int) -> None:
-        if len(script) > MOST_DRAWS:
-            raise NotEnumerableError(f"more than {MOST_DRAWS} draws")
+        if len(script) > MAX_DRAWS:
+            raise NotEnumerableError(f"more than {MAX_DRAWS} draws")
         calls = [_reach(subject, mechanism, table, budget, script) for table in pair.tables]
         if calls[0] is None and calls[1] is None:
             found.worst = max(found.worst, abs(loss))
@@ -131,26 +131,26 @@ def _quiet(subject: Subject, budget: Budget) -> Noise:
     return subject.source(budget, np.random.SeedSequence(0))
 
 
-def enumeration_checks(subject: Subject, size: Size, pairs: tuple[Pair, ...] = TOYS) -> Iterator[Check]:
+def enumeration_checks(subject: Subject, size: Size, pairs: tuple[NeighbourPair, ...] = TOYS) -> Iterator[AuditCheck]:
     """Every setting on every pair of toy tables, at a small and a large epsilon."""
     for pair in pairs:
         for epsilon in EPSILONS:
             yield from _pair_checks(subject, size, pair, epsilon)
 
 
-def _pair_checks(subject: Subject, size: Size, pair: Pair, epsilon: Amount) -> Iterator[Check]:
+def _pair_checks(subject: Subject, size: Size, pair: NeighbourPair, epsilon: Amount) -> Iterator[AuditCheck]:
     budget = subject.budget(epsilon)
     for setting, mechanism in subject.settings_for(pair.schema, pair.n, epsilon).items():
         case = f"{setting}; {pair.name}; epsilon {epsilon}"
         try:
             found = explore(subject, mechanism, pair, budget, size.outcomes)
         except (NotEnumerableError, DPSynthError) as reason:
-            yield Check(
+            yield AuditCheck(
                 layer="enumeration", subject=subject.name, case=case, verdict="not applicable", detail=str(reason)
             )
             continue
         claimed = float(budget.epsilon)
-        yield Check(
+        yield AuditCheck(
             layer="enumeration", subject=subject.name, case=case, verdict=verdict(found.worst <= claimed + SLACK),
             detail=f"largest loss {found.worst:.4g} over {found.outcomes:,} outcomes",
             measured=found.worst, claimed=claimed,

@@ -15,16 +15,16 @@ from scipy.special import ndtri
 from scipy.stats import beta
 
 from dpsynth_core.arrays import FloatArray, IntArray
-from dpsynth_core.audit.checks import Check, Layer, verdict
+from dpsynth_core.audit.checks import AuditCheck, Layer, verdict
 
 ROUNDED = 1.05
 """The noise is Gaussian on whole numbers, whose trade-off is that of a Gaussian up to a few percent."""
-MOST_CUTS = 200
+MAX_CUTS = 200
 """Events of each kind that are considered."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bound:
+class LowerBound:
     """What the runs prove."""
 
     epsilon: float
@@ -66,7 +66,7 @@ def proportion(hits: IntArray | int, runs: int, alpha: float) -> tuple[FloatArra
     return low, high
 
 
-def lower_bound(first: FloatArray, second: FloatArray, *, alpha: float, delta: float = 0.0) -> Bound:
+def lower_bound(first: FloatArray, second: FloatArray, *, alpha: float, delta: float = 0.0) -> LowerBound:
     """The bound from a statistic of equally many runs on two tables.
 
     Args:
@@ -81,7 +81,7 @@ def lower_bound(first: FloatArray, second: FloatArray, *, alpha: float, delta: f
     hits = [int(np.count_nonzero((sample[half:] >= cut) == above)) for sample in (likely, other)]
     runs = len(first) - half
     (p_low, p_high), (q_low, q_high) = (tuple(map(float, proportion(k, runs, alpha / 2))) for k in hits)
-    return Bound(
+    return LowerBound(
         epsilon=_log_ratio(p_low - delta, q_high),
         upper=math.inf if q_low <= 0 else _log_ratio(p_high - delta, q_low),
         mu=max(0.0, float(ndtri(p_low) - ndtri(q_high))),
@@ -92,7 +92,7 @@ def lower_bound(first: FloatArray, second: FloatArray, *, alpha: float, delta: f
 def _chosen(first: FloatArray, second: FloatArray, alpha: float, delta: float) -> tuple[float, bool, bool]:
     """The event and direction with the largest bound on the half that may be looked at."""
     both = np.unique(np.append(first, second))
-    cuts = both[np.unique(np.linspace(0, len(both) - 1, MOST_CUTS).astype(int))]
+    cuts = both[np.unique(np.linspace(0, len(both) - 1, MAX_CUTS).astype(int))]
     reached = [len(s) - np.searchsorted(np.sort(s), cuts, side="left") for s in (first, second)]
     best, choice = -math.inf, (float(cuts[0]), True, False)
     for above in (True, False):
@@ -114,8 +114,8 @@ def _log_ratio(p: float, q: float) -> float:
 
 
 def bound_check(
-    layer: Layer, subject: str, case: str, bound: Bound, *, claim: float, level: float, mu: float | None = None
-) -> Check:
+    layer: Layer, subject: str, case: str, bound: LowerBound, *, claim: float, level: float, mu: float | None = None
+) -> AuditCheck:
     """Failed only if the runs prove more than is claimed, as epsilon or, for a Gaussian draw, as its own mu."""
     most = ceiling(2 * bound.runs, alpha=level)
     good = not bound.refutes(claim)
@@ -124,7 +124,7 @@ def bound_check(
     if mu is not None:
         good = good and bound.mu <= mu * ROUNDED
         detail += f"; mu at least {bound.mu:.3f} of {mu:.3f}"
-    return Check(
+    return AuditCheck(
         layer=layer, subject=subject, case=case, verdict=verdict(good), detail=detail,
         measured=bound.epsilon if mu is None else bound.mu, claimed=claim if mu is None else mu,
     )  # fmt: skip

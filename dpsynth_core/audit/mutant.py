@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from dpsynth_core.audit.checks import Check, Layer, Size
+from dpsynth_core.audit.checks import AuditCheck, Layer, Size
 
-Asked: TypeAlias = dict[Layer, Callable[[Size, int], Iterator[Check]]]
+LayerChecks: TypeAlias = dict[Layer, Callable[[Size, int], Iterator[AuditCheck]]]
 """How each layer asks about it, cheapest first."""
 
 
@@ -23,7 +23,7 @@ class Mutant:
     """Of what is broken."""
     mistake: str
     """What is wrong with it, in a sentence."""
-    layers: Asked
+    layers: LayerChecks
     """Those of the unbroken original."""
 
     def caught_by(self, size: Size, root: int, *, every: bool = False) -> tuple[Layer, ...]:

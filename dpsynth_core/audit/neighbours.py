@@ -19,7 +19,7 @@ from dpsynth_core.table.schema import Schema
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pair:
+class NeighbourPair:
     """Two tables that differ in one row."""
 
     name: str
@@ -34,7 +34,9 @@ class Pair:
     """Which row."""
 
     @classmethod
-    def replacing(cls, name: str, schema: Schema, table: pd.DataFrame, row: Mapping[str, Any], at: int = 0) -> Pair:
+    def replacing(
+        cls, name: str, schema: Schema, table: pd.DataFrame, row: Mapping[str, Any], at: int = 0
+    ) -> NeighbourPair:
         """A table and the same with another row at this place."""
         columns = {c: [*table[c].iloc[:at], row[c], *table[c].iloc[at + 1 :]] for c in schema.names}
         return cls(name=name, schema=schema, first=table, second=pd.DataFrame(columns), row=at)
@@ -86,24 +88,24 @@ def _number_rows() -> pd.DataFrame:
     return pd.DataFrame({"x": generator.beta(2, 9, 80), "y": generator.normal(0, 0.1, 80)})
 
 
-def _hurtful() -> Iterator[Pair]:
+def _hurtful() -> Iterator[NeighbourPair]:
     mixed, numbers = _mixed_rows(), _number_rows()
     empty = {"age": 99, "sort": "b", "pay": 10.0}
-    yield Pair.replacing("into an empty cell", MIXED, mixed, empty, at=5)
-    yield Pair.replacing("the only row of a category", MIXED, mixed, {"age": 30, "sort": "a", "pay": 3.0})
+    yield NeighbourPair.replacing("into an empty cell", MIXED, mixed, empty, at=5)
+    yield NeighbourPair.replacing("the only row of a category", MIXED, mixed, {"age": 30, "sort": "a", "pay": 3.0})
     strange: dict[str, Any] = {
         "NaN": np.nan, "infinity": np.inf, "minus infinity": -np.inf, "1e9": 1e9, "-1e9": -1e9, "blank": "",
     }  # fmt: skip
     for name, value in strange.items():
-        yield Pair.replacing(name, MIXED, mixed, {"age": value, "sort": "?", "pay": value}, at=7)
-        yield Pair.replacing(f"{name}, no missing level", NUMBERS, numbers, {"x": value, "y": value}, at=7)
+        yield NeighbourPair.replacing(name, MIXED, mixed, {"age": value, "sort": "?", "pay": value}, at=7)
+        yield NeighbourPair.replacing(f"{name}, no missing level", NUMBERS, numbers, {"x": value, "y": value}, at=7)
     same = pd.DataFrame({"age": [40] * 50, "sort": ["b"] * 50, "pay": [5.0] * 50})
-    yield Pair.replacing("all alike but one", MIXED, same, {"age": 0, "sort": "c", "pay": np.nan})
+    yield NeighbourPair.replacing("all alike but one", MIXED, same, {"age": 0, "sort": "c", "pay": np.nan})
     corner = pd.DataFrame({"x": [0.001] * 60, "y": [-0.999] * 60})
-    yield Pair.replacing("all in a corner but one", NUMBERS, corner, {"x": 0.999, "y": 0.999})
+    yield NeighbourPair.replacing("all in a corner but one", NUMBERS, corner, {"x": 0.999, "y": 0.999})
     passed = pd.DataFrame({"sort": ["c", *["a"] * 39], "age": [3] * 40})
-    yield Pair.replacing("the only row of a box that is passed on", LABELS, passed, {"sort": "a", "age": 3})
-    yield Pair.replacing("a single row", NUMBERS, pd.DataFrame({"x": [0.3], "y": [0.0]}), {"x": 0.9, "y": 0.9})
+    yield NeighbourPair.replacing("the only row of a box that is passed on", LABELS, passed, {"sort": "a", "age": 3})
+    yield NeighbourPair.replacing("a single row", NUMBERS, pd.DataFrame({"x": [0.3], "y": [0.0]}), {"x": 0.9, "y": 0.9})
 
 
 THREE = _schema({"name": "x", "kind": "categorical", "categories": ["a", "b", "c"]})
@@ -112,12 +114,12 @@ EIGHT = _schema({"name": "x", "kind": "integer", "lower": 0, "upper": 7})
 MISSING = _schema({"name": "x", "kind": "integer", "lower": 0, "upper": 1, "nullable": True})
 
 
-def _toy(schema: Schema, values: Sequence[Any], other: Any) -> Pair:
+def _toy(schema: Schema, values: Sequence[Any], other: Any) -> NeighbourPair:
     name = f"{', '.join(map(str, values))} with the first one {other}"
-    return Pair.replacing(name, schema, pd.DataFrame({"x": list(values)}), {"x": other})
+    return NeighbourPair.replacing(name, schema, pd.DataFrame({"x": list(values)}), {"x": other})
 
 
-def _toys() -> Iterator[Pair]:
+def _toys() -> Iterator[NeighbourPair]:
     yield _toy(THREE, ["a", "a", "a"], "c")  # into an empty cell
     yield _toy(THREE, ["c", "a", "b"], "a")  # out of a cell that is then empty
     yield _toy(FOUR, [3, 0, 0, 0, 0], 0)
@@ -125,7 +127,7 @@ def _toys() -> Iterator[Pair]:
     yield _toy(MISSING, [None, 0.0, 0.0], 1.0)
 
 
-def _larger_toys() -> Iterator[Pair]:
+def _larger_toys() -> Iterator[NeighbourPair]:
     yield _toy(EIGHT, [0, 0, 0, 0, 0, 0], 7)
     yield _toy(EIGHT, [5, 5, 5, 1], 2)
 
@@ -136,10 +138,10 @@ TWO_AXES = _schema(
 )
 
 
-def _attacked() -> Iterator[Pair]:
+def _attacked() -> Iterator[NeighbourPair]:
     alike = pd.DataFrame({"x": ["a"] * 20, "y": [1.0] * 20})
-    yield Pair.replacing("the only row of a label", TWO_AXES, alike, {"x": "c", "y": 1.0})
-    yield Pair.replacing("the only missing value", TWO_AXES, alike, {"x": "b", "y": np.nan})
+    yield NeighbourPair.replacing("the only row of a label", TWO_AXES, alike, {"x": "c", "y": 1.0})
+    yield NeighbourPair.replacing("the only missing value", TWO_AXES, alike, {"x": "b", "y": np.nan})
 
 
 HURTFUL = tuple(_hurtful())

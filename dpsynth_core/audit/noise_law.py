@@ -16,7 +16,7 @@ import numpy as np
 from scipy import stats
 
 from dpsynth_core.arrays import FloatArray, IntArray
-from dpsynth_core.audit.checks import SUITE_LEVEL, Check, Size, seed_for, verdict
+from dpsynth_core.audit.checks import SUITE_LEVEL, AuditCheck, Size, seed_for, verdict
 from dpsynth_core.audit.outcomes import exponential_law, log_interval, permute_and_flip_law
 from dpsynth_core.audit.subject import Source
 from dpsynth_core.privacy.budget import Budget
@@ -26,7 +26,7 @@ from dpsynth_core.privacy.primitives import Call, Charge
 PLENTY = Budget.of(10**12)
 OFF = 1.1
 """A scale that must be told from the right one."""
-LEAST_EXPECTED = 10.0
+MIN_EXPECTED = 10.0
 """Draws that a cell of the test expects."""
 POWER_DRAWS = 50_000
 """From this many draws on, a wrong scale must be noticed."""
@@ -34,7 +34,7 @@ SOURCES: dict[str, Source] = {"secure": lambda budget, _: SecureNoise(budget), "
 
 
 @dataclass(frozen=True, kw_only=True)
-class Law:
+class SamplerLaw:
     """A sampler, how it is drawn from, and what should come of it."""
 
     name: str
@@ -53,11 +53,11 @@ def p_value(observed: IntArray, law: FloatArray) -> float:
     """Of a chi-square test, rare cells taken together."""
     order = np.argsort(law)[::-1]
     expected, counts = law[order] * observed.sum(), observed[order]
-    few = expected < LEAST_EXPECTED
+    few = expected < MIN_EXPECTED
     if few.any():
         expected = np.append(expected[~few], expected[few].sum())
         counts = np.append(counts[~few], counts[few].sum())
-        if expected[-1] < LEAST_EXPECTED and len(expected) > 1:
+        if expected[-1] < MIN_EXPECTED and len(expected) > 1:
             expected = np.append(expected[:-2], expected[-2:].sum())
             counts = np.append(counts[:-2], counts[-2:].sum())
     if len(expected) < 2:
@@ -79,7 +79,7 @@ def _laplace_law(scale: float, edges: IntArray) -> FloatArray:
     return np.exp([log_interval(scale, a, b - 1) for a, b in pairwise(ends)])
 
 
-def _laplace(sensitivity: int, epsilon: Fraction) -> Law:
+def _laplace(sensitivity: int, epsilon: Fraction) -> SamplerLaw:
     scale = float(sensitivity / epsilon)
     edges = _edges(scale)
 
@@ -87,10 +87,12 @@ def _laplace(sensitivity: int, epsilon: Fraction) -> Law:
         drawn = noise.laplace(np.zeros(draws, dtype=np.int64), sensitivity=sensitivity, epsilon=epsilon, label="law")
         return np.searchsorted(edges, drawn, side="right")
 
-    return Law(name=f"laplace, scale {scale:g}", sample=sample, expected=lambda f: _laplace_law(scale * f, edges))
+    return SamplerLaw(
+        name=f"laplace, scale {scale:g}", sample=sample, expected=lambda f: _laplace_law(scale * f, edges)
+    )
 
 
-def _gaussian(scale: float) -> Law:
+def _gaussian(scale: float) -> SamplerLaw:
     """Directly from the sampler: a charge for Gaussian draws is opened for a composition, which takes long."""
     edges = _edges(scale)
 
@@ -108,14 +110,14 @@ def _gaussian(scale: float) -> Law:
         cells = np.searchsorted(edges, values, side="right")
         return np.asarray(np.bincount(cells, weights / weights.sum(), minlength=len(edges) + 1))
 
-    return Law(name=f"gaussian, scale {scale:g}", sample=sample, expected=expected)
+    return SamplerLaw(name=f"gaussian, scale {scale:g}", sample=sample, expected=expected)
 
 
 def _tail_probability(scale: float, least: int) -> float:
     return math.exp(log_interval(scale, least, math.inf))
 
 
-def _sparse(epsilon: Fraction, threshold: int) -> Law:
+def _sparse(epsilon: Fraction, threshold: int) -> SamplerLaw:
     """Of a domain of empty cells: whether each passes, by how much, and whether it lies in the first or second half."""
     scale = float(2 / epsilon)
     steps = max(1, math.ceil(scale / 2))
@@ -135,10 +137,10 @@ def _sparse(epsilon: Fraction, threshold: int) -> Law:
         beyond = [*(a - b for a, b in pairwise(reach)), reach[-1]]
         return np.array([1 - reach[0], *(p / 2 for p in beyond for _ in range(2))])
 
-    return Law(name=f"sparse_laplace, scale {scale:g}, threshold {threshold}", sample=sample, expected=expected)
+    return SamplerLaw(name=f"sparse_laplace, scale {scale:g}, threshold {threshold}", sample=sample, expected=expected)
 
 
-def _listed(epsilon: Fraction) -> Law:
+def _listed(epsilon: Fraction) -> SamplerLaw:
     """The cells of a sparse draw that are listed get the same noise."""
     scale = float(2 / epsilon)
     edges = _edges(scale)
@@ -150,12 +152,12 @@ def _listed(epsilon: Fraction) -> Law:
         )  # fmt: skip
         return np.searchsorted(edges, found.values - 7, side="right")
 
-    return Law(
+    return SamplerLaw(
         name=f"sparse_laplace listed, scale {scale:g}", sample=sample, expected=lambda f: _laplace_law(f * scale, edges)
     )
 
 
-def _decisions(scale: float, gap: int) -> Law:
+def _decisions(scale: float, gap: int) -> SamplerLaw:
     threshold = 5
 
     def sample(noise: Noise, draws: int) -> IntArray:
@@ -171,10 +173,10 @@ def _decisions(scale: float, gap: int) -> Law:
         p = _tail_probability(scale * factor, gap)
         return np.array([1 - p, p])
 
-    return Law(name=f"decisions, scale {scale:g}, gap {gap}", sample=sample, expected=expected)
+    return SamplerLaw(name=f"decisions, scale {scale:g}, gap {gap}", sample=sample, expected=expected)
 
 
-def _selection(sampler: str) -> Law:
+def _selection(sampler: str) -> SamplerLaw:
     """One good candidate among twenty, about as likely as all the others together: most sensitive to the scale."""
     scores = np.array([3.0, *np.zeros(20)])
     law = exponential_law if sampler == "exponential" else permute_and_flip_law
@@ -183,10 +185,10 @@ def _selection(sampler: str) -> Law:
         select = getattr(noise, sampler)
         return np.array([select(scores, sensitivity=1, epsilon=2, label="law") for _ in range(draws)], dtype=np.int64)
 
-    return Law(name=sampler, sample=sample, expected=lambda f: law(scores, f), selects=True)
+    return SamplerLaw(name=sampler, sample=sample, expected=lambda f: law(scores, f), selects=True)
 
 
-def _smoothed() -> Law:
+def _smoothed() -> SamplerLaw:
     """About half of the rows come from the one occupied cell: most sensitive to the constant."""
     cells, counts, alpha, domain = np.array([[3]]), np.array([9]), Fraction(1, 4), 40
 
@@ -199,31 +201,31 @@ def _smoothed() -> Law:
         weights[3] += 9
         return np.asarray(weights / weights.sum())
 
-    return Law(name="smoothed", sample=sample, expected=expected)
+    return SamplerLaw(name="smoothed", sample=sample, expected=expected)
 
 
-def _free() -> list[Law]:
+def _free() -> list[SamplerLaw]:
     """Randomness that no private value touches."""
     geometric = np.append(0.3 * 0.7 ** np.arange(12), 0.7**12)
     binomial = stats.binom(10, 0.2).pmf(np.arange(11))
     return [
-        Law(name="uniform", sample=lambda noise, n: (noise.uniform(n) * 40).astype(np.int64),
+        SamplerLaw(name="uniform", sample=lambda noise, n: (noise.uniform(n) * 40).astype(np.int64),
             expected=lambda _: np.full(40, 1 / 40), scaled=False),
-        Law(name="integers", sample=lambda noise, n: noise.integers(37, n).astype(np.int64),
+        SamplerLaw(name="integers", sample=lambda noise, n: noise.integers(37, n).astype(np.int64),
             expected=lambda _: np.full(37, 1 / 37), scaled=False),
-        Law(name="integers beyond 63 bits",
+        SamplerLaw(name="integers beyond 63 bits",
             sample=lambda noise, n: np.array([int(v) * 16 >> 80 for v in noise.integers(2**80, n // 10)]),
             expected=lambda _: np.full(16, 1 / 16), scaled=False),
-        Law(name="distinct", sample=lambda noise, n: noise.distinct(8 * n, n).astype(np.int64) // n,
+        SamplerLaw(name="distinct", sample=lambda noise, n: noise.distinct(8 * n, n).astype(np.int64) // n,
             expected=lambda _: np.full(8, 1 / 8), scaled=False),
-        Law(name="geometric", sample=lambda noise, n: np.minimum(noise.geometric(0.3, n), 12),
+        SamplerLaw(name="geometric", sample=lambda noise, n: np.minimum(noise.geometric(0.3, n), 12),
             expected=lambda _: geometric, scaled=False),
-        Law(name="binomial", sample=lambda noise, n: np.array([noise.binomial(10, 0.2) for _ in range(n // 10)]),
+        SamplerLaw(name="binomial", sample=lambda noise, n: np.array([noise.binomial(10, 0.2) for _ in range(n // 10)]),
             expected=lambda _: binomial, scaled=False),
     ]  # fmt: skip
 
 
-def laws() -> list[Law]:
+def laws() -> list[SamplerLaw]:
     """Every sampler, at scales from very little noise to much."""
     epsilons = [Fraction(8), Fraction(4), Fraction(1), Fraction(1, 10), Fraction(1, 200)]
     return [
@@ -239,7 +241,7 @@ def laws() -> list[Law]:
 
 def law_checks(
     size: Size, root: int, sources: dict[str, Source] | None = None, *, subject: str = "samplers"
-) -> Iterator[Check]:
+) -> Iterator[AuditCheck]:
     """Every law, from the release samplers and from the simulated ones."""
     for source_name, source in (sources or SOURCES).items():
         for law in laws():
@@ -247,7 +249,7 @@ def law_checks(
             yield _check(law, source_name, source(PLENTY, seed), size, subject)
 
 
-def _check(law: Law, source_name: str, noise: Noise, size: Size, subject: str) -> Check:
+def _check(law: SamplerLaw, source_name: str, noise: Noise, size: Size, subject: str) -> AuditCheck:
     draws = size.selections if law.selects else size.draws
     cells = law.sample(noise, draws)
     observed = np.bincount(cells, minlength=len(law.expected(1.0)))
@@ -257,6 +259,6 @@ def _check(law: Law, source_name: str, noise: Noise, size: Size, subject: str) -
         wrong = max(p_value(observed, law.expected(factor)) for factor in (OFF, 1 / OFF))
         good = good and wrong < SUITE_LEVEL
         detail += f"; ten percent off: p = {wrong:.1g}"
-    return Check(
+    return AuditCheck(
         layer="noise law", subject=subject, case=f"{law.name}, {source_name}", verdict=verdict(good), detail=detail
     )

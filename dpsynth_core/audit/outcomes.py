@@ -18,9 +18,9 @@ import numpy as np
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.privacy.primitives import Call, SparseNoisy
 
-MOST_CELLS = 12
+MAX_CELLS = 12
 """Cells that may take part in one draw."""
-MOST_CANDIDATES = 600
+MAX_CANDIDATES = 600
 """Candidates of one selection."""
 
 
@@ -113,7 +113,7 @@ def _told_apart(x: int, y: int) -> set[int]:
 
 
 def _joint(cells: dict[Any, list[tuple[int, float, float]]]) -> Iterator[Option]:
-    if len(cells) > MOST_CELLS:
+    if len(cells) > MAX_CELLS:
         raise NotEnumerableError(f"{len(cells)} cells take part in one draw")
     for chosen in product(*cells.values()):
         yield Option(
@@ -155,7 +155,7 @@ def _every_cell(call: Call) -> dict[Any, int]:
     assert call.keys is not None  # noqa: S101
     assert call.private is not None  # noqa: S101
     zeros = int(call.parameters[1])
-    if len(call.keys) + zeros > MOST_CELLS:
+    if len(call.keys) + zeros > MAX_CELLS:
         raise NotEnumerableError(f"{len(call.keys) + zeros} cells take part in one draw")
     hidden = call.pick(zeros).tolist() if zeros and call.pick is not None else []
     return dict.fromkeys(hidden, 0) | dict(zip(call.keys.tolist(), call.private.tolist(), strict=True))
@@ -187,7 +187,7 @@ def _selection(law: Callable[[FloatArray, float], FloatArray]) -> Callable[[Call
     def listed(first: Call, second: Call) -> Iterator[Option]:
         assert first.private is not None  # noqa: S101
         assert second.private is not None  # noqa: S101
-        if len(first.private) > MOST_CANDIDATES:
+        if len(first.private) > MAX_CANDIDATES:
             raise NotEnumerableError(f"{len(first.private)} candidates")
         if len(first.private) != len(second.private):
             yield APART

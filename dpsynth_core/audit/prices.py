@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-from dpsynth_core.privacy.gaussian import GaussianDraw, composed_delta
+from dpsynth_core.privacy.accounting import GaussianDraw, SampledDraw, composed_delta, sampled_delta
 from dpsynth_core.privacy.primitives import Call, Charge
-from dpsynth_core.privacy.subsampling import SampledDraw, sampled_delta
 
 SHARED = ("decisions", "gaussian", "sampled_gaussian")
 """Draws of which several may be made under one charge."""

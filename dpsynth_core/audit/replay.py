@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.audit.checks import Check, Size, seed_for, verdict
-from dpsynth_core.audit.neighbours import HURTFUL, Pair
+from dpsynth_core.audit.checks import AuditCheck, Size, seed_for, verdict
+from dpsynth_core.audit.neighbours import HURTFUL, NeighbourPair
 from dpsynth_core.audit.prices import SHARED, underpriced, underpriced_together
 from dpsynth_core.audit.subject import Subject
 from dpsynth_core.errors import BudgetError, DPSynthError
@@ -32,7 +32,7 @@ EPSILON = "0.7"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class ReplayOutcome:
     """What a run did, as far as anybody outside could tell."""
 
     model: Any = None
@@ -47,7 +47,7 @@ class Outcome:
     """Where a replay left the recording."""
 
 
-def run(mechanism: Mechanism, table: PrivateTable, noise: Noise) -> Outcome:
+def run(mechanism: Mechanism, table: PrivateTable, noise: Noise) -> ReplayOutcome:
     """Fit and sample, whatever comes of it."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -55,10 +55,10 @@ def run(mechanism: Mechanism, table: PrivateTable, noise: Noise) -> Outcome:
             model = mechanism.fit(table, noise)
             rows = model.sample(ROWS, noise)
         except ReplayMismatchError as error:
-            return Outcome(mismatch=str(error))
+            return ReplayOutcome(mismatch=str(error))
         except Exception as error:  # noqa: BLE001  the kind of error and its words are the finding
-            return Outcome(error=f"{type(error).__name__}: {error}", warned=_told(caught))
-    return Outcome(model=model, rows=rows, warned=_told(caught))
+            return ReplayOutcome(error=f"{type(error).__name__}: {error}", warned=_told(caught))
+    return ReplayOutcome(model=model, rows=rows, warned=_told(caught))
 
 
 def _told(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
@@ -86,12 +86,14 @@ def differences(
     return found | dict(_accounts(recorder, budget)) | _refused(recorded)
 
 
-def _refused(recorded: Outcome) -> dict[str, str]:
+def _refused(recorded: ReplayOutcome) -> dict[str, str]:
     overspent = recorded.error.startswith(BudgetError.__name__)
     return {"budget": recorded.error} if overspent else {}
 
 
-def _released_otherwise(recorded: Outcome, replayed: Outcome, table: PrivateTable) -> Iterator[tuple[str, str]]:
+def _released_otherwise(
+    recorded: ReplayOutcome, replayed: ReplayOutcome, table: PrivateTable
+) -> Iterator[tuple[str, str]]:
     if not same(recorded.model, replayed.model):
         yield "release", "the same draws do not lead to the same model"
     assert recorded.rows is not None  # noqa: S101
@@ -140,7 +142,9 @@ def same(first: Any, second: Any) -> bool:  # noqa: PLR0911  one line for each k
     return bool(first == second) or (first != first and second != second)  # noqa: PLR0124  NaN
 
 
-def replay_pair(subject: Subject, mechanism: Mechanism, pair: Pair, seed: Any, epsilon: Amount) -> dict[str, str]:
+def replay_pair(
+    subject: Subject, mechanism: Mechanism, pair: NeighbourPair, seed: Any, epsilon: Amount
+) -> dict[str, str]:
     """A pair of tables both ways, and the first table again on itself."""
     first, second = pair.tables
     found: dict[str, str] = {}
@@ -150,14 +154,18 @@ def replay_pair(subject: Subject, mechanism: Mechanism, pair: Pair, seed: Any, e
     return found
 
 
-def replay_checks(subject: Subject, size: Size, root: int, pairs: tuple[Pair, ...] = HURTFUL) -> Iterator[Check]:
+def replay_checks(
+    subject: Subject, size: Size, root: int, pairs: tuple[NeighbourPair, ...] = HURTFUL
+) -> Iterator[AuditCheck]:
     """Every setting on every pair."""
     for pair in pairs:
         try:
             settings = subject.settings(pair.schema, pair.n, EPSILON)
         except DPSynthError as error:  # not for tables of this kind, as it knows from public facts alone
             detail = str(error)
-            yield Check(layer="replay", subject=subject.name, case=pair.name, verdict="not applicable", detail=detail)
+            yield AuditCheck(
+                layer="replay", subject=subject.name, case=pair.name, verdict="not applicable", detail=detail
+            )
             continue
         for setting, mechanism in settings.items():
             found: dict[str, str] = {}
@@ -166,4 +174,4 @@ def replay_checks(subject: Subject, size: Size, root: int, pairs: tuple[Pair, ..
                 found |= replay_pair(subject, mechanism, pair, seed, EPSILON)
             detail = "; ".join(f"{kind}: {words}" for kind, words in found.items())
             case = f"{setting}; {pair.name}"
-            yield Check(layer="replay", subject=subject.name, case=case, verdict=verdict(not found), detail=detail)
+            yield AuditCheck(layer="replay", subject=subject.name, case=case, verdict=verdict(not found), detail=detail)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from dpsynth_core.audit.checks import LAYERS, SUITE_LEVEL, Check, failures
+from dpsynth_core.audit.checks import LAYERS, SUITE_LEVEL, AuditCheck, failures
 from dpsynth_core.audit.suite import STATISTICAL, Audit
 
 CAN_AND_CANNOT = """\
@@ -90,7 +90,7 @@ def _mechanisms(audit: Audit) -> str:
 FIGURES = ("replay", "enumeration", "stage attack", "end-to-end attack")
 
 
-def strongest(checks: Iterable[Check]) -> dict[str, dict[str, str]]:
+def strongest(checks: Iterable[AuditCheck]) -> dict[str, dict[str, str]]:
     """By subject and layer: replays made, and the largest loss or bound as a share of what is claimed."""
     found: dict[str, dict[str, float]] = {}
     for check in checks:

@@ -18,7 +18,7 @@ from dpsynth_core.privacy.budget import Amount, Budget
 from dpsynth_core.privacy.noise import Noise, SeededNoise
 from dpsynth_core.table.schema import Schema
 
-Settings: TypeAlias = Callable[[Schema, int, Amount], Mapping[str, Mechanism]]
+AuditSettings: TypeAlias = Callable[[Schema, int, Amount], Mapping[str, Mechanism]]
 Source: TypeAlias = Callable[[Budget, np.random.SeedSequence], Noise]
 
 DELTA = Fraction(1, 10**6)
@@ -31,7 +31,7 @@ class Subject:
 
     name: str
     """In the registry, or of a mutant."""
-    settings: Settings
+    settings: AuditSettings
     """The settings to run, from public facts only."""
     runs: int
     """Whole runs of a quick audit, on each of two tables."""

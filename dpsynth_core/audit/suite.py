@@ -13,30 +13,30 @@ from multiprocessing import get_context
 from typing import TypeAlias
 
 import dpsynth_core
-from dpsynth_core.audit.attack import end_to_end_checks
 from dpsynth_core.audit.chain import REFERENCE, chain_checks, walk_checks
-from dpsynth_core.audit.checks import DEEP, MOST_COMPARISONS, QUICK, REDUCED, Check, Layer, Size, failures, seed_for
+from dpsynth_core.audit.checks import DEEP, MAX_COMPARISONS, QUICK, REDUCED, AuditCheck, Layer, Size, failures, seed_for
 from dpsynth_core.audit.claims import claim_checks
+from dpsynth_core.audit.end_to_end_attack import end_to_end_checks
 from dpsynth_core.audit.enumeration import enumeration_checks
+from dpsynth_core.audit.last_summary import source_digest
 from dpsynth_core.audit.mutant import Mutant
 from dpsynth_core.audit.neighbours import ATTACKED, LARGER_TOYS, TOYS
 from dpsynth_core.audit.noise_law import SOURCES, law_checks
 from dpsynth_core.audit.replay import replay_checks
-from dpsynth_core.audit.stage import stage_checks
-from dpsynth_core.audit.subject import Settings, Subject, registered
-from dpsynth_core.audit.summary import source_digest
+from dpsynth_core.audit.stage_attack import stage_checks
+from dpsynth_core.audit.subject import AuditSettings, Subject, registered
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.privacy.noise import SeededNoise
 
 LOOSE_LEVEL = 0.05
 """At which false alarms are common enough to be counted."""
-PORTION = 20
+REPETITIONS_AT_A_TIME = 20
 """Repetitions that are counted at a time."""
 STATISTICAL: tuple[Layer, ...] = ("noise law", "stage attack", "end-to-end attack")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Caught:
+class MutantResult:
     """What became of a mutant."""
 
     name: str
@@ -86,9 +86,9 @@ class Audit:
     """From which every seed follows, except those of the release samplers, which take none."""
     seconds: float
     """How long it took."""
-    checks: tuple[Check, ...]
+    checks: tuple[AuditCheck, ...]
     """Every question and its answer."""
-    mutants: tuple[Caught, ...]
+    mutants: tuple[MutantResult, ...]
     """What became of each."""
     false_alarms: FalseAlarms | None = None
     """If they were counted."""
@@ -99,11 +99,11 @@ class Audit:
         return not failures(self.checks) and all(mutant.layers for mutant in self.mutants)
 
 
-def _enumerated(subject: Subject, size: Size, _: int) -> Iterator[Check]:
+def _enumerated(subject: Subject, size: Size, _: int) -> Iterator[AuditCheck]:
     yield from enumeration_checks(subject, size, TOYS + LARGER_TOYS if size == DEEP else TOYS)
 
 
-SUBJECT_LAYERS: dict[Layer, Callable[[Subject, Size, int], Iterator[Check]]] = {
+SUBJECT_LAYERS: dict[Layer, Callable[[Subject, Size, int], Iterator[AuditCheck]]] = {
     "replay": replay_checks,
     "enumeration": _enumerated,
     "stage attack": stage_checks,
@@ -140,10 +140,10 @@ def run_audit(
         mutants: Names what is broken on purpose, in any process that asks.
     """
     when, began = datetime.now(UTC), time.monotonic()
-    checks, caught, alarms = list[Check](), list[Caught](), list[FalseAlarms]()
+    checks, caught, alarms = list[AuditCheck](), list[MutantResult](), list[FalseAlarms]()
     for title, found in _performed(_tasks(deep, seed, repetitions, mutants), workers):
         say(f"{time.monotonic() - began:6.0f} s  {title}")
-        if isinstance(found, Caught):
+        if isinstance(found, MutantResult):
             caught.append(found)
         elif isinstance(found, FalseAlarms):
             alarms.append(found)
@@ -158,13 +158,13 @@ def run_audit(
     )  # fmt: skip
 
 
-Found: TypeAlias = "list[Check] | Caught | FalseAlarms"
-Task: TypeAlias = "tuple[str, Callable[..., Found], tuple[object, ...]]"
+PortionResult: TypeAlias = "list[AuditCheck] | MutantResult | FalseAlarms"
+Portion: TypeAlias = "tuple[str, Callable[..., PortionResult], tuple[object, ...]]"
 
 
-def _tasks(deep: bool, seed: int, repetitions: int, mutants: Mutants) -> list[Task]:
+def _tasks(deep: bool, seed: int, repetitions: int, mutants: Mutants) -> list[Portion]:
     """The work in portions, each with a title; plain enough to be sent to another process."""
-    tasks: list[Task] = [
+    tasks: list[Portion] = [
         (f"{name}: {layer}", _subject_part, (name, layer, deep, seed))
         for name in registered()
         for layer in SUBJECT_LAYERS
@@ -172,14 +172,15 @@ def _tasks(deep: bool, seed: int, repetitions: int, mutants: Mutants) -> list[Ta
     tasks += [(f"samplers: {source}", _law_part, (source, deep, seed)) for source in SOURCES]
     tasks.append(("releases and walks", _other_part, (seed,)))
     tasks += [(f"mutant: {m.name}", _mutant_part, (mutants, i, deep, seed)) for i, m in enumerate(mutants())]
-    portions = range(0, repetitions, PORTION)
+    portions = range(0, repetitions, REPETITIONS_AT_A_TIME)
     tasks += [
-        (f"repetitions from {i}", count_false_alarms, (min(PORTION, repetitions - i), seed + i)) for i in portions
+        (f"repetitions from {i}", count_false_alarms, (min(REPETITIONS_AT_A_TIME, repetitions - i), seed + i))
+        for i in portions
     ]
     return tasks
 
 
-def _performed(tasks: list[Task], workers: int) -> Iterator[tuple[str, Found]]:
+def _performed(tasks: list[Portion], workers: int) -> Iterator[tuple[str, PortionResult]]:
     if workers == 1:
         for title, part, arguments in tasks:
             yield title, part(*arguments)
@@ -190,30 +191,30 @@ def _performed(tasks: list[Task], workers: int) -> Iterator[tuple[str, Found]]:
             yield title, future.result()
 
 
-def _subject_part(name: str, layer: Layer, deep: bool, seed: int) -> list[Check]:
+def _subject_part(name: str, layer: Layer, deep: bool, seed: int) -> list[AuditCheck]:
     return list(SUBJECT_LAYERS[layer](registered()[name], DEEP if deep else QUICK, seed))
 
 
-def _law_part(source: str, deep: bool, seed: int) -> list[Check]:
+def _law_part(source: str, deep: bool, seed: int) -> list[AuditCheck]:
     return list(law_checks(DEEP if deep else QUICK, seed, {source: SOURCES[source]}))
 
 
-def _other_part(seed: int) -> list[Check]:
+def _other_part(seed: int) -> list[AuditCheck]:
     walks = walk_checks(seed_for(seed, "walk"), level=QUICK.level)
     return [*claim_checks(), *chain_checks(REFERENCE), *walks]
 
 
-def _mutant_part(mutants: Mutants, index: int, deep: bool, seed: int) -> Caught:
+def _mutant_part(mutants: Mutants, index: int, deep: bool, seed: int) -> MutantResult:
     mutant = mutants()[index]
     size = replace(QUICK, run_share=0.5) if deep else QUICK  # where every layer is asked, most do not catch it
     layers = mutant.caught_by(size, seed, every=deep)
-    return Caught(name=mutant.name, mistake=mutant.mistake, layers=layers)
+    return MutantResult(name=mutant.name, mistake=mutant.mistake, layers=layers)
 
 
 def _share_level(comparisons: int) -> None:
-    if comparisons > MOST_COMPARISONS:
+    if comparisons > MAX_COMPARISONS:
         raise ParameterError(
-            "MOST_COMPARISONS", MOST_COMPARISONS, allowed=f"at least {comparisons}",
+            "MAX_COMPARISONS", MAX_COMPARISONS, allowed=f"at least {comparisons}",
             remedy="The level of the suite is shared among that many checks: raise it.",
         )  # fmt: skip
 
@@ -221,7 +222,7 @@ def _share_level(comparisons: int) -> None:
 # --------------------------------------------------------------------------------------------------------- false alarms
 
 
-def statistical_part(size: Size, seed: int) -> Iterator[Check]:
+def statistical_part(size: Size, seed: int) -> Iterator[AuditCheck]:
     """What could fail by chance, at a size that allows repeating it: the settings that are suggested."""
     yield from law_checks(size, seed, {"seeded": SeededNoise})
     for subject in registered().values():
@@ -230,7 +231,7 @@ def statistical_part(size: Size, seed: int) -> Iterator[Check]:
         yield from end_to_end_checks(suggested, size, seed, ATTACKED[:1])
 
 
-def _only_first(subject: Subject) -> Settings:
+def _only_first(subject: Subject) -> AuditSettings:
     return lambda schema, n, epsilon: dict(islice(subject.settings(schema, n, epsilon).items(), 1))
 
 

@@ -19,10 +19,11 @@ from dpsynth_core.inference.mann_whitney import weighted_z
 from dpsynth_core.inference.nuisance import Nuisance, from_noisy_counts, from_shares, from_smoothed_counts
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.kd_grid import KDGrid
-from dpsynth_core.mechanisms.partition.thresholds import COUNT_SENSITIVITY, spurious_threshold
+from dpsynth_core.mechanisms.partition.thresholds import spurious_threshold
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.mechanisms.smoothed_histogram import SmoothedHistogram, smoothing_constant
 from dpsynth_core.privacy.budget import float_up
+from dpsynth_core.privacy.laplace import HISTOGRAM_SENSITIVITY
 
 CELLS_AT_ONCE = 32_768
 """Cells of all tables that are worked on together: they fit the processor's cache."""
@@ -209,7 +210,7 @@ def law_of(
         )
     if not isinstance(mechanism, PerturbedHistogram | KDGrid):
         return None
-    scale, threshold = COUNT_SENSITIVITY / epsilon, 1
+    scale, threshold = HISTOGRAM_SENSITIVITY / epsilon, 1
     if isinstance(mechanism, KDGrid):
         threshold = mechanism.threshold or spurious_threshold(math.prod(shape), n, scale)
     return NoisyCounts(

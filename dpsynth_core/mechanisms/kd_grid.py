@@ -10,9 +10,10 @@ from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.parameters import PLACEMENTS, setting
 from dpsynth_core.mechanisms.partition.grid import Grid, noisy_grid, suggested_bins
 from dpsynth_core.mechanisms.partition.model import PartitionModel
-from dpsynth_core.mechanisms.partition.thresholds import COUNT_SENSITIVITY, spurious_threshold
+from dpsynth_core.mechanisms.partition.thresholds import spurious_threshold
 from dpsynth_core.mechanisms.plan import Plan, counting_plan
 from dpsynth_core.privacy.budget import Amount, Budget
+from dpsynth_core.privacy.laplace import HISTOGRAM_SENSITIVITY
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.table.private_table import PrivateTable
@@ -70,13 +71,13 @@ class KDGrid(Mechanism):
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
         """One paid step: the counts of all cells."""
         grid = Grid.of(schema, self.bins, most=MOST_CELLS)
-        return counting_plan(grid.shape, n, budget.epsilon, sensitivity=COUNT_SENSITIVITY)
+        return counting_plan(grid.shape, n, budget.epsilon, sensitivity=HISTOGRAM_SENSITIVITY)
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Noisy counts above the threshold."""
         grid = Grid.of(table.schema, self.bins, most=MOST_CELLS)
         progress("Counting the cells", 0.0)
-        scale = COUNT_SENSITIVITY / noise.budget.epsilon
+        scale = HISTOGRAM_SENSITIVITY / noise.budget.epsilon
         threshold = self.threshold or spurious_threshold(grid.cells, table.n, scale)
         cells, counts = noisy_grid(
             grid, table, noise, threshold=threshold, label="counts of all cells", most=MOST_INVENTED

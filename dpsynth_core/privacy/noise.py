@@ -25,9 +25,9 @@ from randomgen import AESCounter
 
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.errors import BudgetError, ParameterError
+from dpsynth_core.privacy.accounting import GaussianDraw, SampledDraw, composed_delta, sampled_delta
 from dpsynth_core.privacy.budget import Amount, Budget, Guarantee, exact, float_up
 from dpsynth_core.privacy.free_draws import FreeDraws
-from dpsynth_core.privacy.gaussian import GaussianDraw, composed_delta
 from dpsynth_core.privacy.prefetch import Reserve
 from dpsynth_core.privacy.primitives import Call, Charge, Pick, Primitive, SparseNoisy, Walk
 from dpsynth_core.privacy.samplers import (
@@ -44,7 +44,6 @@ from dpsynth_core.privacy.samplers import (
     walked,
     with_empty_cells,
 )
-from dpsynth_core.privacy.subsampling import SampledDraw, sampled_delta
 
 
 class Noise(FreeDraws):
@@ -101,7 +100,7 @@ class Noise(FreeDraws):
         call = Call(primitive="laplace", private=given.astype(np.int64), parameters=(scale,), charge=charge)
         return cast("IntArray", self._perform(call))
 
-    def foresee_laplace(self, size: int, *, sensitivity: Amount, epsilon: Amount) -> None:
+    def prefetch_laplace(self, size: int, *, sensitivity: Amount, epsilon: Amount) -> None:
         """Say that about so many values will get Laplace noise at this price: a slow source may begin at once.
 
         It is not charged, no law depends on it, and a source may ignore it.
@@ -143,7 +142,7 @@ class Noise(FreeDraws):
         return self._planned_charge("gaussian", Counter(draws), needed, granted, label)
 
     def open_sampled(self, draw: SampledDraw, times: int, *, epsilon: Amount, delta: Amount, label: str) -> Charge:
-        """Pay once for so many draws on a few parts of the rows, chosen afresh for each; see ``subsampling``.
+        """Pay once for so many draws on a few parts of the rows, chosen afresh for each; see ``accounting``.
 
         Which parts are chosen must come from this source, and must not be told to anybody.
         """
@@ -344,7 +343,7 @@ class SecureNoise(Noise):
             return walked(self._generator, call)
         return opendp_selection(call.primitive, call.parameters[0])(call.private.tolist())
 
-    def foresee_laplace(self, size: int, *, sensitivity: Amount, epsilon: Amount) -> None:
+    def prefetch_laplace(self, size: int, *, sensitivity: Amount, epsilon: Amount) -> None:
         """Draw in the background what will be added later."""
         if size >= ROWS_PER_THREAD:
             self._reserve = Reserve(_scale(sensitivity, epsilon), size)

@@ -15,6 +15,7 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms.kd_tree.mechanism import KDTree
 from dpsynth_core.mechanisms.partition.model import PartitionModel
 from dpsynth_core.privacy.budget import Amount, Budget
+from dpsynth_core.privacy.laplace import HISTOGRAM_SENSITIVITY
 from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.runs.synthesize import synthesize
 from dpsynth_core.table.column import Column
@@ -53,8 +54,8 @@ def noisy_histogram(table: pd.DataFrame, schema: Schema, name: str, *, epsilon: 
     bins = {name: column.levels} if column.is_numeric else None
     true = PrivateTable(table, schema.select([name])).counts([name], bins=bins).dense()
     budget = Budget.of(epsilon).per_row(schema.rows_per_person)
-    # One replaced row moves one count down and another up: the sensitivity is two.
-    noisy = SeededNoise(budget, seed).laplace(true, sensitivity=2, epsilon=budget.epsilon, label="histogram")
+    noise = SeededNoise(budget, seed)
+    noisy = noise.laplace(true, sensitivity=HISTOGRAM_SENSITIVITY, epsilon=budget.epsilon, label="histogram")
     return NoisyHistogram(column=column, true=true, noisy=noisy)
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.arrays import FloatArray
-from dpsynth_core.audit.attack import attack
-from dpsynth_core.audit.lower_bound import Bound, lower_bound
-from dpsynth_core.audit.neighbours import Pair
+from dpsynth_core.audit.end_to_end_attack import attack
+from dpsynth_core.audit.lower_bound import LowerBound, lower_bound
+from dpsynth_core.audit.neighbours import NeighbourPair
 from dpsynth_core.errors import ParameterError, check_choice, check_whole
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.mechanisms.base import Mechanism
@@ -67,7 +67,7 @@ class Demonstration:
     """The statistic of every run on the table with the row."""
     without: FloatArray
     """Of every run on the table where another row stands in for it."""
-    bound: Bound
+    bound: LowerBound
     """What the runs prove: one half chose the event, the other half was counted."""
     confidence: float
     """Of the bound."""
@@ -168,12 +168,12 @@ def demonstrate(
     )
 
 
-def _pair(table: pd.DataFrame, schema: Schema, row: int, other: int) -> Pair:
+def _pair(table: pd.DataFrame, schema: Schema, row: int, other: int) -> NeighbourPair:
     places = np.arange(len(table))
     places[row] = other
     # By place, so that no column changes its type.
     replaced = table.iloc[places].reset_index(drop=True)
-    return Pair(name="one row", schema=schema, first=replaced, second=table.reset_index(drop=True), row=row)
+    return NeighbourPair(name="one row", schema=schema, first=replaced, second=table.reset_index(drop=True), row=row)
 
 
 def _typical(table: PrivateTable, row: int) -> int:

@@ -10,16 +10,16 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from dpsynth_core.audit.attack import end_to_end_checks
 from dpsynth_core.audit.canary import CanaryGradients
-from dpsynth_core.audit.chain import REFERENCE, Walk, chain_checks
+from dpsynth_core.audit.chain import REFERENCE, MarkovChain, chain_checks
 from dpsynth_core.audit.claims import Synthesize, claim_checks
+from dpsynth_core.audit.end_to_end_attack import end_to_end_checks
 from dpsynth_core.audit.enumeration import enumeration_checks
-from dpsynth_core.audit.mutant import Asked, Mutant
+from dpsynth_core.audit.mutant import LayerChecks, Mutant
 from dpsynth_core.audit.noise_law import law_checks
 from dpsynth_core.audit.probes import LargestCells
 from dpsynth_core.audit.replay import replay_checks
-from dpsynth_core.audit.stage import stage_checks
+from dpsynth_core.audit.stage_attack import stage_checks
 from dpsynth_core.audit.subject import Source, Subject, subject_of
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
@@ -41,7 +41,7 @@ def _mechanism(kind: type[Mechanism], source: Source = SeededNoise) -> Mutant:
     return Mutant(name=_name(kind), mistake=_sentence(kind), layers=_asked(subject))
 
 
-def _asked(subject: Subject) -> Asked:
+def _asked(subject: Subject) -> LayerChecks:
     return {
         "replay": lambda size, root: replay_checks(subject, size, root),
         "enumeration": lambda size, _: enumeration_checks(subject, size),
@@ -53,25 +53,27 @@ def _asked(subject: Subject) -> Asked:
 def _source(source: Source, user: type[Mechanism] = PerturbedHistogram) -> Mutant:
     assert isinstance(source, type)
     subject = subject_of(user, name=_name(source), source=source)
-    law: Asked = {"noise law": lambda size, root: law_checks(size, root, {"mutant": source}, subject=subject.name)}
+    law: LayerChecks = {
+        "noise law": lambda size, root: law_checks(size, root, {"mutant": source}, subject=subject.name)
+    }
     return Mutant(name=_name(source), mistake=_sentence(source), layers={**_asked(subject), **law})
 
 
 def _secure_source(source: type[sources.HalfSecureNoise]) -> Mutant:
     """A source of releases takes no seed, so only its law is asked for."""
     own: dict[str, Source] = {"mutant": lambda budget, _: source(budget)}
-    law: Asked = {"noise law": lambda size, root: law_checks(size, root, own, subject=_name(source))}
+    law: LayerChecks = {"noise law": lambda size, root: law_checks(size, root, own, subject=_name(source))}
     return Mutant(name=_name(source), mistake=_sentence(source), layers=law)
 
 
 def _release(release: Synthesize) -> Mutant:
     kinds: dict[str, type[Mechanism]] = {PerturbedHistogram.key: PerturbedHistogram}
-    asked: Asked = {"claims": lambda _size, _root: claim_checks(release, kinds, subject=_name(release))}
+    asked: LayerChecks = {"claims": lambda _size, _root: claim_checks(release, kinds, subject=_name(release))}
     return Mutant(name=_name(release), mistake=_sentence(release), layers=asked)
 
 
-def _walk(part: Callable[..., object], walk: Walk) -> Mutant:
-    asked: Asked = {"chain": lambda _size, _root: chain_checks(replace(walk, name=_name(part)))}
+def _walk(part: Callable[..., object], walk: MarkovChain) -> Mutant:
+    asked: LayerChecks = {"chain": lambda _size, _root: chain_checks(replace(walk, name=_name(part)))}
     return Mutant(name=_name(part), mistake=_sentence(part), layers=asked)
 
 

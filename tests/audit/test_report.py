@@ -10,25 +10,25 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dpsynth_core.audit import summary as last
+from dpsynth_core.audit import last_summary as last
 from dpsynth_core.audit.__main__ import main
-from dpsynth_core.audit.checks import LAYERS, QUICK, REDUCED, SUITE_LEVEL, Check
+from dpsynth_core.audit.checks import LAYERS, QUICK, REDUCED, SUITE_LEVEL, AuditCheck
 from dpsynth_core.audit.report import markdown, summary
-from dpsynth_core.audit.suite import Audit, Caught, FalseAlarms, count_false_alarms
+from dpsynth_core.audit.suite import Audit, FalseAlarms, MutantResult, count_false_alarms
 from tests.audit.mutants import MUTANTS
 
 ROOT = Path(__file__).parents[2]
-GOOD = Check(
+GOOD = AuditCheck(
     layer="enumeration", subject="kd_tree", case="as suggested", verdict="passed", detail="fine", measured=0.9,
     claimed=1.0,
 )  # fmt: skip
-BAD = Check(layer="replay", subject="kd_tree", case="NaN | blank", verdict="failed", detail="sensitivity: 2 times")
+BAD = AuditCheck(layer="replay", subject="kd_tree", case="NaN | blank", verdict="failed", detail="sensitivity: 2 times")
 
 
-def audit(*checks: Check, layers: tuple[Any, ...] = ("replay",)) -> Audit:
+def audit(*checks: AuditCheck, layers: tuple[Any, ...] = ("replay",)) -> Audit:
     return Audit(
         when=datetime(2026, 11, 16, 5, 4, tzinfo=UTC), version="0.1.0", digest="abc", deep=True, seed=7, seconds=12.3,
-        checks=checks, mutants=(Caught(name="half noise", mistake="Half of it.", layers=layers),),
+        checks=checks, mutants=(MutantResult(name="half noise", mistake="Half of it.", layers=layers),),
         false_alarms=FalseAlarms(repetitions=200, alarms=0, checks=1000, loose_alarms=31),
     )  # fmt: skip
 

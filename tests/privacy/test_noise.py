@@ -53,7 +53,7 @@ def test_laplace_follows_its_law(source: Source, sensitivity: int, epsilon: floa
 @sources
 def test_noise_that_was_foreseen_follows_the_same_law_and_is_used_once(source: Source) -> None:
     noise = source(PLENTY)
-    noise.foresee_laplace(20_000, sensitivity=2, epsilon=1)
+    noise.prefetch_laplace(20_000, sensitivity=2, epsilon=1)
     values = np.arange(30_000).reshape(2, 15_000)
     other = noise.laplace(values, sensitivity=2, epsilon=Fraction(1, 2), label="another scale") - values
     first, second = (noise.laplace(values, sensitivity=2, epsilon=1, label="test") - values for _ in range(2))

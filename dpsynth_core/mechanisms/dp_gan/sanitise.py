@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth_core.arrays import FloatArray, IntArray
-from dpsynth_core.privacy.subsampling import ROUNDING, SampledDraw
+from dpsynth_core.privacy.accounting import ROUNDING, SampledDraw
 
 CLIP = 1.0
 """Largest norm of a gradient at one generated row (C of Chen et al. 2020)."""

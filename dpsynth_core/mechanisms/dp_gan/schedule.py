@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 
 from dpsynth_core.errors import ParameterError
+from dpsynth_core.privacy.accounting import gaussian_mu, min_multiplier
 from dpsynth_core.privacy.budget import Budget
-from dpsynth_core.privacy.gaussian import gaussian_mu
-from dpsynth_core.privacy.subsampling import least_multiplier
 
 MOST_CHOSEN = 16
 """Critics of a round, which are trained side by side."""
@@ -47,7 +46,7 @@ class Schedule:
 
     def calibrated(self, budget: Budget) -> float:
         """The multiplier that spends the budget at the last round, and not before: by the accountant."""
-        return least_multiplier(self.chosen / self.parts, self.rounds, budget.epsilon, budget.delta)
+        return min_multiplier(self.chosen / self.parts, self.rounds, budget.epsilon, budget.delta)
 
     @property
     def blur(self) -> float:

@@ -15,9 +15,9 @@ from dpsynth_core.mechanisms.dp_gan.layout import Layout
 from dpsynth_core.mechanisms.dp_gan.sanitise import mean_gradient, sampled_draw, summed
 from dpsynth_core.mechanisms.dp_gan.schedule import Schedule
 from dpsynth_core.mechanisms.dp_gan.shape import Shape
+from dpsynth_core.privacy.accounting import SampledDraw
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.privacy.primitives import Charge
-from dpsynth_core.privacy.subsampling import SampledDraw
 from dpsynth_core.progress import Point, Progress
 from dpsynth_core.table.private_table import PrivateTable
 

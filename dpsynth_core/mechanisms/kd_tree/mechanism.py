@@ -19,9 +19,10 @@ from dpsynth_core.mechanisms.kd_tree.interleaving import MAX_BITS, Coding
 from dpsynth_core.mechanisms.kd_tree.split_rules import PRIVTREE_LOSS, LevelRule, PrivTreeRule
 from dpsynth_core.mechanisms.parameters import PLACEMENTS, setting
 from dpsynth_core.mechanisms.partition.model import PartitionModel
-from dpsynth_core.mechanisms.partition.thresholds import COUNT_SENSITIVITY, laplace_variance, spurious_threshold
+from dpsynth_core.mechanisms.partition.thresholds import spurious_threshold
 from dpsynth_core.mechanisms.plan import Plan, Stage
 from dpsynth_core.privacy.budget import Amount, Budget, exact
+from dpsynth_core.privacy.laplace import HISTOGRAM_SENSITIVITY, laplace_variance
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.privacy.primitives import SparseNoisy
 from dpsynth_core.progress import Progress, no_progress
@@ -126,14 +127,14 @@ class KDTree(Mechanism):
         stages = []
         if splitting is not None:
             # Under the paper's rule each of the levels gets an equal share, so the noise on a count is the sum's.
-            loss = PRIVTREE_LOSS if self.rule == "privtree" else COUNT_SENSITIVITY * (stop - free)
+            loss = PRIVTREE_LOSS if self.rule == "privtree" else HISTOGRAM_SENSITIVITY * (stop - free)
             scale = float(loss / splitting.epsilon)
             stages.append(Stage(label="which boxes to split", epsilon=splitting.epsilon, scale=scale))
             if self.inner_levels and stop - free > len(coding.halvings):
                 inner, counting = _inner_shares(counting, self.inner_share)
-                scale = float(COUNT_SENSITIVITY * self.inner_levels / inner.epsilon)
+                scale = float(HISTOGRAM_SENSITIVITY * self.inner_levels / inner.epsilon)
                 stages.append(Stage(label="counts of inner boxes", epsilon=inner.epsilon, scale=scale))
-        scale = float(COUNT_SENSITIVITY / counting.epsilon)
+        scale = float(HISTOGRAM_SENSITIVITY / counting.epsilon)
         stages.append(Stage(label="counts of the leaves", epsilon=counting.epsilon, scale=scale))
         cuts = coding.parts(free)
         return Plan(
@@ -144,7 +145,7 @@ class KDTree(Mechanism):
         """Grow the tree, count its boxes, make the counts agree."""
         progress("Sorting the rows by box", 0.0)
         last = self.plan(table.schema, table.n, noise.budget).stages[-1]
-        noise.foresee_laplace(table.n // ROWS_PER_LEAF, sensitivity=COUNT_SENSITIVITY, epsilon=last.epsilon)
+        noise.prefetch_laplace(table.n // ROWS_PER_LEAF, sensitivity=HISTOGRAM_SENSITIVITY, epsilon=last.epsilon)
         coding = Coding.of(table.schema)
         codes = np.sort(coding.codes(table))
         free, stop = self._depths(table.schema, coding)
@@ -158,7 +159,7 @@ class KDTree(Mechanism):
         progress("Making the counts agree", 0.9)
         values = consistent_counts(
             leaves, levels, noisy.values, stop=stop, stand_out=self.stand_out,
-            leaf_variance=laplace_variance(COUNT_SENSITIVITY / remaining.epsilon),
+            leaf_variance=laplace_variance(HISTOGRAM_SENSITIVITY / remaining.epsilon),
         )  # fmt: skip
         # That a box of the first depth is listed may only mean that it holds rows, so it gets what a hidden one gets:
         # its leaf count alone, and the threshold. All others are listed because of splits, which are paid for.
@@ -199,7 +200,7 @@ class KDTree(Mechanism):
         epsilon = budget.epsilon / levels
         threshold = self.split_threshold
         if threshold is None:
-            threshold = math.ceil(COUNT_SENSITIVITY / epsilon * Fraction(math.log(max(boxes, 2))))
+            threshold = math.ceil(HISTOGRAM_SENSITIVITY / epsilon * Fraction(math.log(max(boxes, 2))))
         return LevelRule(epsilon=epsilon, threshold=threshold)
 
     def _count_inner(
@@ -220,7 +221,7 @@ class KDTree(Mechanism):
 
     def _count_leaves(self, leaves: Leaves, noise: Noise, budget: Budget, rows: int) -> tuple[int, SparseNoisy]:
         """Noisy counts of the leaves, empty ones included: Algorithm 1 from line 9, on the leaves of the tree."""
-        scale = COUNT_SENSITIVITY / budget.epsilon
+        scale = HISTOGRAM_SENSITIVITY / budget.epsilon
         threshold = self.leaf_threshold or spurious_threshold(leaves.hidden.total, rows, scale)
         pick = leaves.hidden.picker()
         # A box's key is its bits behind a leading one, which tells boxes of different depth apart.
@@ -229,7 +230,7 @@ class KDTree(Mechanism):
         noisy = noise.sparse_laplace(
             prefix | (np.int64(1) << depth), leaves.counts, zeros=leaves.hidden.count,
             threshold=threshold, pick=lambda size: pick(size) | top,
-            sensitivity=COUNT_SENSITIVITY, epsilon=budget.epsilon, label="counts of the leaves",
+            sensitivity=HISTOGRAM_SENSITIVITY, epsilon=budget.epsilon, label="counts of the leaves",
         )  # fmt: skip
         return threshold, noisy
 
@@ -245,9 +246,9 @@ def _measured(level: Level, noise: Noise, epsilon: Fraction) -> Level:
     # In the order of the domain, so that what is asked of the sampler does not depend on how boxes came to be listed.
     split = np.flatnonzero(level.split)[np.argsort(level.prefix[level.split])]
     own = noise.laplace(
-        level.counts[split], sensitivity=COUNT_SENSITIVITY, epsilon=epsilon, label="counts of inner boxes"
+        level.counts[split], sensitivity=HISTOGRAM_SENSITIVITY, epsilon=epsilon, label="counts of inner boxes"
     )
-    variance = laplace_variance(COUNT_SENSITIVITY / epsilon)
+    variance = laplace_variance(HISTOGRAM_SENSITIVITY / epsilon)
     weight = level.variance[split] / (level.variance[split] + variance) if np.isfinite(level.variance).all() else 1.0
     noisy, spread = level.noisy.copy(), level.variance.copy()
     noisy[split] = weight * own + (1 - weight) * level.noisy[split]

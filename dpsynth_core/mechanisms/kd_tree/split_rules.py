@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.mechanisms.kd_tree.growth import Boxes
-from dpsynth_core.mechanisms.partition.thresholds import COUNT_SENSITIVITY, laplace_tail, laplace_variance
 from dpsynth_core.privacy.budget import float_up
+from dpsynth_core.privacy.laplace import HISTOGRAM_SENSITIVITY, laplace_tail, laplace_variance
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.privacy.primitives import Charge
 
@@ -41,7 +41,7 @@ class LevelRule:
         # Algorithm 3, line 5: |P| + Lap(2 (h' - h) / eps') > tau.
         noisy = noise.sparse_laplace(
             boxes.prefix, boxes.counts, zeros=zeros, threshold=self.threshold + 1, pick=pick,
-            sensitivity=COUNT_SENSITIVITY, epsilon=self.epsilon, label="split decisions of one level",
+            sensitivity=HISTOGRAM_SENSITIVITY, epsilon=self.epsilon, label="split decisions of one level",
         )  # fmt: skip
         split = noisy.values > self.threshold
         return split, noisy.extra_keys, noisy.values.astype(np.float64), noisy.extra_values.astype(np.float64)
@@ -49,12 +49,12 @@ class LevelRule:
     @property
     def empty_rate(self) -> float:
         """Probability that an empty box is split: P(DLap > tau)."""
-        return laplace_tail(COUNT_SENSITIVITY / self.epsilon, self.threshold + 1)
+        return laplace_tail(HISTOGRAM_SENSITIVITY / self.epsilon, self.threshold + 1)
 
     @property
     def variance(self) -> float:
         """Of the noisy counts."""
-        return laplace_variance(COUNT_SENSITIVITY / self.epsilon)
+        return laplace_variance(HISTOGRAM_SENSITIVITY / self.epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ class PrivTreeRule:
         """Pay for a tree and derive scale and bias from the price."""
         steps = max(1, math.ceil(LEAST_SCALE * epsilon / PRIVTREE_LOSS))
         charge = noise.open_charge(
-            "split decisions of the tree", sensitivity=COUNT_SENSITIVITY * steps, epsilon=epsilon
+            "split decisions of the tree", sensitivity=HISTOGRAM_SENSITIVITY * steps, epsilon=epsilon
         )
         scale = float_up(steps * PRIVTREE_LOSS / epsilon)
         return cls(charge=charge, steps=steps, scale=scale, bias=math.ceil(scale * LN2_UP), threshold=threshold)

@@ -12,8 +12,8 @@ from dpsynth_core.arrays import IntArray
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.mechanisms.partition.axis import Axis
 from dpsynth_core.mechanisms.partition.model import PartitionModel
-from dpsynth_core.mechanisms.partition.thresholds import COUNT_SENSITIVITY
 from dpsynth_core.privacy.budget import Amount, exact
+from dpsynth_core.privacy.laplace import HISTOGRAM_SENSITIVITY
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.table.counts import count_cells
 from dpsynth_core.table.private_table import PrivateTable
@@ -66,7 +66,7 @@ def noisy_grid(
     grid: Grid, table: PrivateTable, noise: Noise, *, threshold: int, label: str, most: int
 ) -> tuple[IntArray, IntArray]:
     """Cells whose noisy count reaches the threshold, and those counts: Kreačić et al., Algorithms 1 and 5."""
-    scale = COUNT_SENSITIVITY / noise.budget.epsilon
+    scale = HISTOGRAM_SENSITIVITY / noise.budget.epsilon
     invented = grid.cells * math.exp(-threshold / scale)
     if invented > most:
         raise ParameterError(
@@ -77,7 +77,7 @@ def noisy_grid(
     flat = np.ravel_multi_index(tuple(cells.T), grid.shape)
     noisy = noise.sparse_laplace(
         flat, counts, zeros=grid.cells - len(flat), threshold=threshold, pick=_picker(grid.cells, flat, noise),
-        sensitivity=COUNT_SENSITIVITY, epsilon=noise.budget.epsilon, label=label,
+        sensitivity=HISTOGRAM_SENSITIVITY, epsilon=noise.budget.epsilon, label=label,
     )  # fmt: skip
     kept = noisy.values >= threshold
     extra = np.column_stack(np.unravel_index(noisy.extra_keys, grid.shape)).astype(np.int64)

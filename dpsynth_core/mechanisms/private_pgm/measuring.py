@@ -12,13 +12,11 @@ from typing import TypeAlias
 import numpy as np
 
 from dpsynth_core.arrays import IntArray
-from dpsynth_core.mechanisms.partition.thresholds import laplace_variance
+from dpsynth_core.privacy.accounting import GaussianDraw, calibrated, gaussian_mu
 from dpsynth_core.privacy.budget import Budget
-from dpsynth_core.privacy.gaussian import GaussianDraw, calibrated, gaussian_mu
+from dpsynth_core.privacy.laplace import HISTOGRAM_SENSITIVITY, laplace_variance
 from dpsynth_core.privacy.noise import Noise
 
-HISTOGRAM_SENSITIVITY = 2
-"""Most that one replaced row changes a histogram in L1; it is also the number of counts that change, by one each."""
 SCORE_SENSITIVITY = 2
 """Most that one replaced row changes the L1 distance of a histogram to a fixed one."""
 

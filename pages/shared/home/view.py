@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dpsynth_core.audit.summary import headline, last_summary, layer_rows, mutant_rows, standing
+from dpsynth_core.audit.last_summary import headline, last_summary, layer_rows, mutant_rows, standing
 
 
 def audit_panel() -> None:

@@ -15,8 +15,8 @@ from dpsynth_core.mechanisms.partition.grid import Grid
 from dpsynth_core.mechanisms.partition.model import PartitionModel
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.mechanisms.smoothed_histogram import SmoothedHistogram, smoothing_constant
+from dpsynth_core.privacy.accounting import GaussianDraw, calibrated
 from dpsynth_core.privacy.budget import float_up
-from dpsynth_core.privacy.gaussian import GaussianDraw, calibrated
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.privacy.primitives import Call
 from dpsynth_core.progress import Progress, no_progress

@@ -12,9 +12,9 @@ from dpsynth_core.arrays import IntArray
 from dpsynth_core.audit.canary import CanaryGame, CanaryGradients
 from dpsynth_core.mechanisms.dp_gan.sanitise import CLIP, STEPS, summed
 from dpsynth_core.mechanisms.dp_gan.training import Game
+from dpsynth_core.privacy.accounting import SampledDraw
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.privacy.primitives import Call, Charge
-from dpsynth_core.privacy.subsampling import SampledDraw
 from tests.audit.broken.sources import HalfNoise
 
 

@@ -17,9 +17,10 @@ from scipy import stats
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.mechanisms.kd_grid import KDGrid
 from dpsynth_core.mechanisms.partition.grid import Grid, _picker, noisy_grid
-from dpsynth_core.mechanisms.partition.thresholds import laplace_variance, spurious_threshold
+from dpsynth_core.mechanisms.partition.thresholds import spurious_threshold
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.laplace import laplace_variance
 from dpsynth_core.privacy.noise import SeededNoise
 from tests.tables.boxes import Box, Side, agreement, cells, count, noisy_counts, schema_of, table_of, tail
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray
-from dpsynth_core.audit.checks import Check, Size, seed_for
+from dpsynth_core.audit.checks import AuditCheck, Size, seed_for
 from dpsynth_core.audit.lower_bound import bound_check, lower_bound
-from dpsynth_core.audit.neighbours import ATTACKED, Pair
+from dpsynth_core.audit.neighbours import ATTACKED, NeighbourPair
 from dpsynth_core.audit.subject import Source, Subject
 from dpsynth_core.mechanisms.base import Mechanism, Model
 from dpsynth_core.mechanisms.partition.model import PartitionModel
@@ -42,11 +42,13 @@ def presence(model: Model, table: PrivateTable, row: int, noise: Noise) -> float
     return float(np.count_nonzero(equal))
 
 
-def end_to_end_checks(subject: Subject, size: Size, root: int, pairs: tuple[Pair, ...] = ATTACKED) -> Iterator[Check]:
+def end_to_end_checks(
+    subject: Subject, size: Size, root: int, pairs: tuple[NeighbourPair, ...] = ATTACKED
+) -> Iterator[AuditCheck]:
     """The setting that is suggested at both epsilons on the first pair, every other setting at the small one."""
     runs = size.runs(subject.runs)
     if runs < 2:
-        yield Check(
+        yield AuditCheck(
             layer="end-to-end attack", subject=subject.name, case="all", verdict="not applicable",
             detail="one run takes too long; its draws are attacked one by one",
         )  # fmt: skip
@@ -68,7 +70,7 @@ def end_to_end_checks(subject: Subject, size: Size, root: int, pairs: tuple[Pair
 
 def attack(
     mechanism: Mechanism,
-    pair: Pair,
+    pair: NeighbourPair,
     source: Source,
     budget: Budget,
     *,

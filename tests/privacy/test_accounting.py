@@ -11,8 +11,8 @@ from scipy import stats
 
 import dpsynth_core as dp
 from dpsynth_core.errors import BudgetError
+from dpsynth_core.privacy.accounting import GaussianDraw, calibrated, composed_delta, gaussian_delta, gaussian_mu
 from dpsynth_core.privacy.budget import Budget
-from dpsynth_core.privacy.gaussian import GaussianDraw, calibrated, composed_delta, gaussian_mu
 from dpsynth_core.privacy.noise import Noise, SecureNoise, SeededNoise
 from dpsynth_core.privacy.recording import Recorder, Replay
 
@@ -55,6 +55,19 @@ def test_calibrated_draws_keep_delta_and_waste_little(epsilon: Fraction) -> None
     spent = math.sqrt(sum(draw.values * (draw.shift / draw.scale) ** 2 for draw in made))
     assert spent >= 0.97 * gaussian_mu(float(epsilon), 1e-6)
     assert made[0].scale / made[1].scale == pytest.approx(1 / 0.3, rel=1e-4)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.01, 1.0, 8.0, 50.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 1e-3, 0.3])
+def test_the_root_is_never_on_the_side_of_less_noise(epsilon: float, delta: float) -> None:
+    """Compared with plain bisection that keeps the private side."""
+    low, high = 0.0, 100.0
+    for _ in range(200):
+        mu = (low + high) / 2
+        low, high = (mu, high) if gaussian_delta(np.array(epsilon), mu) <= delta else (low, mu)
+    found = gaussian_mu(epsilon, delta)
+    assert low * (1 - 1e-9) <= found <= low * (1 + 1e-9)
+    assert gaussian_delta(np.array(epsilon), found) <= delta * (1 + 1e-9)
 
 
 def test_without_delta_there_is_no_gaussian_noise() -> None:

@@ -12,16 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpsynth_core as dp
-from dpsynth_core.privacy.budget import Budget
-from dpsynth_core.privacy.noise import SeededNoise
-from dpsynth_core.privacy.subsampling import (
+from dpsynth_core.privacy.accounting import (
     ROUNDING,
+    TAIL,
     SampledDraw,
+    _reach,
     gaussian_delta,
-    least_multiplier,
+    min_multiplier,
     profile,
     sampled_delta,
 )
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.noise import SeededNoise
 
 ONE_IN_A_MILLION = Fraction(1, 10**6)
 
@@ -84,9 +86,15 @@ def test_hiding_is_worth_something_and_less_than_poisson_accounting_says() -> No
     assert poisson < ours < 1e-3 < open_choice
 
 
+@pytest.mark.parametrize("mu", [1e-3, 0.1, 1.0, 5.0, 50.0])
+@pytest.mark.parametrize("rate", [1e-4, 0.02, 0.3, 1.0])
+def test_losses_beyond_the_grid_are_as_rare_as_stated(mu: float, rate: float) -> None:
+    assert profile(np.array([_reach(mu, rate)]), mu, rate)[0] <= TAIL
+
+
 @pytest.mark.parametrize(("rate", "times", "epsilon"), [(0.02, 200, 1), (1.0, 40, "1/100"), (0.1, 100, 10)])
 def test_the_multiplier_is_the_smallest_within_two_percent(rate: float, times: int, epsilon: int | str) -> None:
-    found = least_multiplier(rate, times, Fraction(epsilon), ONE_IN_A_MILLION)
+    found = min_multiplier(rate, times, Fraction(epsilon), ONE_IN_A_MILLION)
 
     def needed(multiplier: float) -> float:
         parts = round(1 / rate)

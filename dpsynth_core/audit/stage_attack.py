@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray, IntArray
-from dpsynth_core.audit.checks import Check, Size, seed_for
-from dpsynth_core.audit.lower_bound import Bound, bound_check, lower_bound
-from dpsynth_core.audit.neighbours import ATTACKED, Pair
+from dpsynth_core.audit.checks import AuditCheck, Size, seed_for
+from dpsynth_core.audit.lower_bound import LowerBound, bound_check, lower_bound
+from dpsynth_core.audit.neighbours import ATTACKED, NeighbourPair
 from dpsynth_core.audit.subject import Subject
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms.base import Mechanism
@@ -29,7 +29,7 @@ from dpsynth_core.privacy.recording import Recorder, Replay, ReplayMismatchError
 from dpsynth_core.privacy.samplers import NORMAL
 
 EPSILONS = (1, 4)
-MOST_EMPTY = 4_096
+MAX_EMPTY = 4_096
 """Empty cells of a draw that are listed to attack it."""
 ATTACKABLE = (
     "laplace", "gaussian", "sampled_gaussian", "sparse_laplace", "decisions", "smoothed", "exponential",
@@ -41,7 +41,7 @@ SINGLE = ("exponential", "permute_and_flip")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stage:
+class StageAttack:
     """The same paid draw on two tables, after an equal past."""
 
     first: Call
@@ -95,7 +95,7 @@ class _Frozen:
 
     def freeze(self, call: Call) -> Call:
         """The same draw with its own list of empty cells."""
-        if call.pick is None or not 0 < int(call.parameters[1]) <= MOST_EMPTY:
+        if call.pick is None or not 0 < int(call.parameters[1]) <= MAX_EMPTY:
             return call
         self.naming = True
         try:
@@ -138,8 +138,8 @@ class _Listening(Replay):
 
 
 def stages(
-    subject: Subject, mechanism: Mechanism, pair: Pair, epsilon: Amount, seed: np.random.SeedSequence
-) -> list[Stage]:
+    subject: Subject, mechanism: Mechanism, pair: NeighbourPair, epsilon: Amount, seed: np.random.SeedSequence
+) -> list[StageAttack]:
     """For every label the first draw whose input the row moves, frozen up to there."""
     own, naming = seed.spawn(2)
     frozen = _Frozen(naming)
@@ -149,20 +149,20 @@ def stages(
     # What comes before a difference can be attacked; the difference itself is the replay's finding.
     with suppress(ReplayMismatchError):
         mechanism.fit(pair.tables[1], replay)
-    found: dict[str, Stage] = {}
+    found: dict[str, StageAttack] = {}
     for first, second, moved in zip(recorder.calls, replay.calls, replay.distances, strict=False):
         if first.charge is not None and moved > 0:
-            found.setdefault(first.charge.label, Stage(first=first, second=second))
+            found.setdefault(first.charge.label, StageAttack(first=first, second=second))
     return list(found.values())
 
 
-def attack_stage(stage: Stage, source: Noise, draws: int, *, alpha: float) -> Bound:
+def attack_stage(stage: StageAttack, source: Noise, draws: int, *, alpha: float) -> LowerBound:
     """Draw many times from the same sampler with either input, and look along the direction that they differ in."""
     samples = [projected(stage, call, source, draws) for call in (stage.first, stage.second)]
     return lower_bound(samples[0], samples[1], alpha=alpha, delta=float(stage.charge.budget.delta))
 
 
-def projected(stage: Stage, call: Call, source: Noise, draws: int) -> FloatArray:
+def projected(stage: StageAttack, call: Call, source: Noise, draws: int) -> FloatArray:
     """Many outcomes of a draw, each along the direction in which the row moves the input: what speaks for one table."""
     if call.primitive in ("sparse_laplace", "decisions"):
         return _projected_cells(stage, call, source, draws)
@@ -180,7 +180,7 @@ def projected(stage: Stage, call: Call, source: Noise, draws: int) -> FloatArray
     raise NotImplementedError(call.primitive)
 
 
-def _projected_rows(stage: Stage, call: Call, source: Noise, draws: int) -> FloatArray:
+def _projected_rows(stage: StageAttack, call: Call, source: Noise, draws: int) -> FloatArray:
     rows = int(call.parameters[0])
     drawn = source._perform(replace(call, parameters=(rows * draws, *call.parameters[1:])))
     total = np.zeros(rows * draws)
@@ -189,7 +189,7 @@ def _projected_rows(stage: Stage, call: Call, source: Noise, draws: int) -> Floa
     return np.asarray(total.reshape(draws, rows).sum(axis=1))
 
 
-def _projected_cells(stage: Stage, call: Call, source: Noise, draws: int) -> FloatArray:
+def _projected_cells(stage: StageAttack, call: Call, source: Noise, draws: int) -> FloatArray:
     """Copies of the domain side by side: one draw over all of them has the law of many draws."""
     assert call.keys is not None  # noqa: S101
     assert call.private is not None  # noqa: S101
@@ -220,7 +220,7 @@ def _projected_cells(stage: Stage, call: Call, source: Noise, draws: int) -> Flo
     return total
 
 
-def _differing(stage: Stage) -> dict[Any, tuple[int, int]]:
+def _differing(stage: StageAttack) -> dict[Any, tuple[int, int]]:
     """The counts of cells that differ, on both tables; a cell that is not listed holds nothing."""
     known = []
     for call in (stage.first, stage.second):
@@ -232,7 +232,9 @@ def _differing(stage: Stage) -> dict[Any, tuple[int, int]]:
     return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
 
 
-def stage_checks(subject: Subject, size: Size, root: int, pairs: tuple[Pair, ...] = ATTACKED) -> Iterator[Check]:
+def stage_checks(
+    subject: Subject, size: Size, root: int, pairs: tuple[NeighbourPair, ...] = ATTACKED
+) -> Iterator[AuditCheck]:
     """Every kind of draw of every setting."""
     for pair in pairs:
         for epsilon in EPSILONS:
@@ -242,7 +244,7 @@ def stage_checks(subject: Subject, size: Size, root: int, pairs: tuple[Pair, ...
                 try:
                     found = stages(subject, mechanism, pair, epsilon, own)
                 except DPSynthError as error:
-                    yield Check(
+                    yield AuditCheck(
                         layer="stage attack", subject=subject.name, case=case, verdict="not applicable",
                         detail=str(error),
                     )  # fmt: skip
@@ -250,7 +252,7 @@ def stage_checks(subject: Subject, size: Size, root: int, pairs: tuple[Pair, ...
                 source = subject.source(subject.budget(epsilon), drawing)
                 for stage in found:
                     if stage.first.primitive not in ATTACKABLE:
-                        yield Check(
+                        yield AuditCheck(
                             layer="stage attack", subject=subject.name, case=case, verdict="not applicable",
                             detail=f"{stage.first.primitive} has no attack of its own",
                         )  # fmt: skip

@@ -1,0 +1,242 @@
+"""What draws of discrete Gaussian noise cost together, composed by dp-accounting's privacy loss distributions.
+
+Under Gaussian noise losses do not add up one by one, so draws are planned together: they are calibrated to one
+(epsilon, delta) and paid for at once. There are two kinds of plan:
+
+- :class:`GaussianDraw`: every draw looks at all rows.
+- :class:`SampledDraw`: the rows are dealt out to disjoint parts by their position in the table, and every draw adds
+  noise to a sum over some parts, chosen uniformly and afresh, without replacement. A replaced row matters only in draws
+  that happen to look at its part, and nobody learns which these are. The proof is in ``docs/proofs.md``, section 20.
+
+What decides whether a plan is private is :func:`composed_delta` and :func:`sampled_delta`; everything else here only
+proposes scales. dp-accounting and SciPy's root finder take seconds to import, so they are imported where they are used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import log_ndtr, ndtr, ndtri
+
+from dpsynth_core.arrays import FloatArray
+from dpsynth_core.errors import ParameterError
+
+MIN_SCALE, MAX_SCALE = 0.5, 1e9
+RESOLUTION = 5e-5
+"""Width of a cell of the discretised loss, as a share of epsilon; losses are rounded up to it."""
+RAISE, MAX_RAISES = 1.005, 40
+"""Factor and number of steps by which a closed-form scale is raised until the exact composition keeps delta."""
+
+ROUNDING = 2.0
+"""Standard deviation, in steps of the lattice, that the proof takes off the noise for its being integers."""
+MIN_SAMPLED_SCALE = 8.0
+"""Steps of the lattice below which that would be wasteful."""
+MARGIN = 1e-9
+"""Share of epsilon and delta that is left for the rounding of floats and of the lattice, both far smaller."""
+SAMPLED_RESOLUTION, MIN_CELLS, MAX_CELLS = 2e-3, 200, 10_000
+"""Width of a cell of the discretised loss, as a share of epsilon; fewest and most cells on either side of zero."""
+TAIL = 1e-16
+"""Beyond losses that are exceeded with this probability, the loss counts as infinite."""
+MIN_MULTIPLIER = 0.02
+"""Less noise than this makes no difference to what is learned."""
+SAMPLED_RAISE, MAX_SAMPLED_RAISES = 1.01, 200
+
+
+# ------------------------------------------------------------------------------------------ draws that look at all rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianDraw:
+    """A vector of integers that is to get discrete Gaussian noise, P(k) proportional to exp(-k^2 / 2 scale^2)."""
+
+    scale: float
+    values: int
+    """How many of the values one replaced row can change, at most (2 for a histogram)."""
+    shift: int = 1
+    """By how much it can change each of them, at most."""
+
+    def __post_init__(self) -> None:
+        if self.values < 1 or self.shift < 1 or not 0 < self.scale < math.inf:
+            raise ParameterError("scale", self.scale, allowed="greater than 0, with at least one value and shift")
+
+
+def composed_delta(draws: Sequence[GaussianDraw], epsilon: Fraction) -> float:
+    """A delta for which all draws together are proven (epsilon, delta)-private; never below the smallest one.
+
+    A draw on several values is the product of draws on one value each, so each contributes its values' losses.
+    """
+    for draw in draws:
+        if not MIN_SCALE <= draw.scale <= MAX_SCALE:
+            allowed = f"from {MIN_SCALE:g} to {MAX_SCALE:g} for Gaussian noise"
+            raise ParameterError("scale", draw.scale, allowed=allowed, remedy="Choose another epsilon or delta.")
+    return _composed_delta(tuple(draws), epsilon)
+
+
+@lru_cache(maxsize=64)
+def _composed_delta(draws: tuple[GaussianDraw, ...], epsilon: Fraction) -> float:
+    from dp_accounting.pld import privacy_loss_distribution as losses  # noqa: PLC0415  takes seconds to import
+
+    alike: Counter[tuple[float, int]] = Counter()
+    for draw in draws:
+        alike[draw.scale, draw.shift] += draw.values
+    total = None
+    for (scale, shift), times in sorted(alike.items()):
+        one = losses.from_discrete_gaussian_mechanism(
+            scale, sensitivity=shift, value_discretization_interval=RESOLUTION * float(epsilon)
+        )
+        total = one.self_compose(times) if total is None else total.compose(one.self_compose(times))
+    return 0.0 if total is None else float(total.get_delta_for_epsilon(float(epsilon)))
+
+
+def calibrated(draws: Sequence[GaussianDraw], epsilon: Fraction, delta: Fraction) -> tuple[GaussianDraw, ...]:
+    """The draws with their scales multiplied by one number, the smallest found that keeps (epsilon, delta).
+
+    It is found for real-valued Gaussian noise in closed form and then raised by percents until the exact composition of
+    the discrete draws stays within delta.
+    """
+    _needs_delta(delta)
+    return _calibrated(tuple(draws), epsilon, delta)
+
+
+@lru_cache(maxsize=64)
+def _calibrated(draws: tuple[GaussianDraw, ...], epsilon: Fraction, delta: Fraction) -> tuple[GaussianDraw, ...]:
+    spread = math.sqrt(sum(draw.values * (draw.shift / draw.scale) ** 2 for draw in draws))
+    factor = spread / gaussian_mu(float(epsilon), float(delta))
+    for _ in range(MAX_RAISES):
+        factor *= RAISE
+        raised = tuple(replace(draw, scale=max(MIN_SCALE, _readable(draw.scale * factor))) for draw in draws)
+        if composed_delta(raised, epsilon) <= delta:
+            return raised
+    raise _delta_too_small(delta)
+
+
+def _needs_delta(delta: Fraction) -> None:
+    if delta <= 0:
+        raise ParameterError("delta", str(delta), allowed="greater than 0 for Gaussian noise", remedy="Choose 1e-6.")
+
+
+def _delta_too_small(delta: Fraction | float) -> ParameterError:
+    allowed = "large enough to be kept by Gaussian noise at this epsilon"
+    return ParameterError("delta", str(delta), allowed=allowed, remedy="Choose a larger delta or noise without one.")
+
+
+def _readable(scale: float) -> float:
+    """Rounded up to six digits, so that equal draws stay equal."""
+    digits = 5 - math.floor(math.log10(scale))
+    return math.ceil(scale * 10.0**digits) / 10.0**digits
+
+
+def gaussian_delta(epsilons: FloatArray, mu: float) -> FloatArray:
+    """Of one real-valued Gaussian draw whose distance over noise is mu (Balle & Wang 2018, Theorem 8)."""
+    return np.asarray(ndtr(mu / 2 - epsilons / mu) - np.exp(epsilons + log_ndtr(-mu / 2 - epsilons / mu)))
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """Distance over noise at which one real-valued Gaussian draw just keeps (epsilon, delta); at most 100."""
+    from scipy.optimize import brentq  # noqa: PLC0415  takes long to import
+
+    def excess(mu: float) -> float:
+        return float(gaussian_delta(np.array(epsilon), mu)) - delta
+
+    low, high = 1e-100, 100.0
+    if excess(high) <= 0:
+        return high
+    # A root finder may end on either side of the root: a hair less distance is a hair more noise.
+    return float(brentq(excess, low, high, xtol=1e-300, rtol=1e-14, maxiter=1_000)) * (1 - 1e-12)
+
+
+# ------------------------------------------------------------------------------- draws that look at a few hidden parts
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledDraw:
+    """Integers summed over a few parts of the rows, that are to get discrete Gaussian noise of one scale."""
+
+    scale: float
+    squared: int
+    """The most by which another content of one part can move the sum, in Euclidean distance, squared."""
+    chosen: int
+    """Parts that a draw looks at."""
+    parts: int
+    """Parts that there are."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.chosen <= self.parts or self.squared < 1:
+            raise ParameterError("chosen", self.chosen, allowed=f"from 1 to {self.parts} parts, which a row can move")
+        if not MIN_SAMPLED_SCALE <= self.scale < math.inf:
+            raise ParameterError("scale", self.scale, allowed=f"at least {MIN_SAMPLED_SCALE:g} steps of the lattice")
+
+    @property
+    def mu(self) -> float:
+        """Distance over noise, for real-valued noise that the draw is no less private than."""
+        return math.sqrt(self.squared / (self.scale**2 - ROUNDING**2))
+
+    @property
+    def rate(self) -> float:
+        """Probability that a draw looks at a given part."""
+        return self.chosen / self.parts
+
+
+def sampled_delta(draw: SampledDraw, times: int, epsilon: Fraction) -> float:
+    """A delta for which so many draws together are proven (epsilon, delta)-private."""
+    return _sampled_delta(draw.mu, draw.rate, times, float(epsilon)) if times else 0.0
+
+
+@lru_cache(maxsize=256)
+def _sampled_delta(mu: float, rate: float, times: int, epsilon: float) -> float:
+    from dp_accounting.pld import pld_pmf  # noqa: PLC0415  takes seconds to import
+
+    reach = _reach(mu, rate)
+    # Wider cells only make the result larger: it stays an upper bound.
+    width = max(min(SAMPLED_RESOLUTION * epsilon, reach / MIN_CELLS), reach / MAX_CELLS)
+    cells = math.ceil(reach / width)
+    losses = np.asarray(np.arange(-cells, cells + 1) * width, dtype=np.float64)
+    deltas = np.clip(profile(losses, mu, rate), 0.0, 1.0)
+    one = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(width, -cells, cells, deltas)
+    composed = one.self_compose(times, tail_mass_truncation=TAIL)
+    return float(composed.get_delta_for_epsilon(epsilon * (1 - MARGIN))) * (1 + MARGIN)
+
+
+def profile(epsilons: FloatArray, mu: float, rate: float) -> FloatArray:
+    """For each epsilon the smallest delta that is proven for one draw: docs/proofs.md, section 20.
+
+    rate * delta_mu(ln(1 + (exp(epsilon) - 1) / rate)) for epsilon >= 0 (Balle, Barthe & Gaboardi 2018, Theorem 9), and
+    1 - exp(epsilon) + exp(epsilon) delta(-epsilon) below, because either table may come first.
+    """
+    above = np.abs(epsilons)
+    inner = above + np.log1p(np.expm1(-above) * (1 - 1 / rate))
+    delta = rate * np.maximum(0.0, gaussian_delta(inner, mu))
+    return np.where(epsilons >= 0, delta, -np.expm1(np.minimum(epsilons, 0.0)) + np.exp(-above) * delta)
+
+
+def _reach(mu: float, rate: float) -> float:
+    """A loss that one draw exceeds with probability at most the tail.
+
+    delta_mu(x) <= ndtr(mu/2 - x/mu), which is TAIL / rate at the x below; the profile's inner loss is x at the result.
+    """
+    inner = mu * (mu / 2 - float(ndtri(min(TAIL / rate, 0.5))))
+    return inner + math.log(rate + (1 - rate) * math.exp(-inner))
+
+
+def min_multiplier(rate: float, times: int, epsilon: Fraction, delta: Fraction) -> float:
+    """Noise over distance, the smallest found that so many draws need to keep (epsilon, delta)."""
+    _needs_delta(delta)
+    return _min_multiplier(rate, times, float(epsilon), float(delta))
+
+
+@lru_cache(maxsize=256)
+def _min_multiplier(rate: float, times: int, epsilon: float, delta: float) -> float:
+    # The central limit of sampled draws (Bu, Dong, Long & Su 2020): rate sqrt(times (exp(1/z^2) - 1)) = mu, from below.
+    mu = gaussian_mu(epsilon, delta)
+    guess = max(MIN_MULTIPLIER, 1 / math.sqrt(math.log1p((mu / rate) ** 2 / times)))
+    for raised in range(MAX_SAMPLED_RAISES):
+        multiplier = guess * SAMPLED_RAISE**raised
+        if _sampled_delta(1 / multiplier, rate, times, epsilon) <= delta:
+            return multiplier
+    raise _delta_too_small(delta)
