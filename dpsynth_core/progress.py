@@ -65,3 +65,16 @@ def extend(lines: dict[str, Series], points: tuple[Point, ...]) -> None:
     for point in points:
         fresh = Series(name=point.series, along=point.along, releasable=True)
         lines.setdefault(point.series, fresh).add(point)
+
+
+class RunProgress:
+    """Progress of a run that may draw noise for a charge. This one reports to nobody."""
+
+    def __call__(self, stage: str, done: float, /, *points: Point) -> None:
+        """How far it is."""
+
+    def drawn(self) -> None:
+        """Call it before the first draw: from then on the charge cannot be refunded."""
+
+    def restart(self) -> None:
+        """The next table begins, and the lines begin again."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from dpsynth_core.cli.terminal import Bar, Listener, new_file, read_schema, say
+from dpsynth_core.cli.terminal import Bar, new_file, read_schema, say
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.ledger.accounts import Ledger, spend
 from dpsynth_core.ledger.fingerprint import fingerprint
@@ -67,7 +67,7 @@ def run(chosen: argparse.Namespace) -> None:
     )  # fmt: skip
     with new_file(chosen.out) as file:
         if chosen.teaching:
-            made = _made(table, schema, order, said, Listener(bar := Bar()))
+            made = _made(table, schema, order, said, bar := Bar())
             bar.close()
         else:
             made = _paid(chosen, table, schema, order, said)
@@ -87,8 +87,8 @@ class Made:
     """What remains of the account, in a sentence."""
 
 
-def _made(table: pd.DataFrame, schema: Schema, order: Order, said: Publication, listener: Listener) -> Made:
-    outcome = run_order(table, schema, order, "command", listener)
+def _made(table: pd.DataFrame, schema: Schema, order: Order, said: Publication, bar: Bar) -> Made:
+    outcome = run_order(table, schema, order, progress=bar)
     return Made(outcome=outcome, archive=release_bundle(outcome, said).to_zip())
 
 
@@ -97,15 +97,15 @@ def _paid(chosen: argparse.Namespace, table: pd.DataFrame, schema: Schema, order
     key = settings.installation_key()
     ledger, name = Ledger(settings.ledger_url, key=key), fingerprint(table, key)
     note = _open(ledger, name, chosen, schema, order)
-    listener = Listener(bar := Bar())
+    bar = Bar()
     try:
         made = spend(
             ledger, name, order.total, purpose=f"Synthesize with {order.mechanism.key}",
-            run=lambda: _made(table, schema, order, said, listener), drawn=lambda: listener.drawn,
+            run=lambda: _made(table, schema, order, said, bar), drawn=lambda: bar.has_drawn,
             details={"mechanism": order.mechanism.key, "tables": order.copies},
         )  # fmt: skip
     except KeyboardInterrupt as stop:
-        charged = "Noise had been drawn, so the budget was charged." if listener.drawn else "Nothing was charged."
+        charged = "Noise had been drawn, so the budget was charged." if bar.has_drawn else "Nothing was charged."
         stop.add_note(charged)
         raise
     finally:

@@ -6,10 +6,10 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import IO, TextIO
 
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.progress import Point
+from dpsynth_core.progress import Point, RunProgress
 from dpsynth_core.table.schema import Schema
 
 WIDTH = 30
@@ -31,13 +31,14 @@ def say(text: object) -> None:
     print(printable(text))
 
 
-class Bar:
+class Bar(RunProgress):
     """A progress bar on the error stream; where that is no terminal, a line for each new stage."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
         self._stage = ""
         self._shown = ""
+        self.has_drawn = False
 
     def __call__(self, stage: str, done: float, /, *points: Point) -> None:  # noqa: ARG002  the interface's
         """How far it is."""
@@ -54,26 +55,14 @@ class Bar:
             print("\r" + line.ljust(len(self._shown)), end="", file=self._stream, flush=True)
             self._shown = line
 
+    def drawn(self) -> None:
+        """Remember that noise was drawn."""
+        self.has_drawn = True
+
     def close(self) -> None:
         """Leave the line, so that what follows does not overwrite it."""
         if self._shown:
             print(file=self._stream)
-
-
-class Listener:
-    """Where a run reports to: moves the bar and remembers whether anything was drawn."""
-
-    def __init__(self, bar: Bar) -> None:
-        self._bar = bar
-        self.drawn = False
-
-    def put(self, message: tuple[str, str, Any]) -> None:
-        """A message from the run; "drawing" comes before the first draw."""
-        _, kind, content = message
-        if kind == "drawing":
-            self.drawn = True
-        elif kind == "stage":
-            self._bar(content[0], content[1])
 
 
 def read_schema(path: Path) -> Schema:

@@ -13,9 +13,7 @@ from dpsynth_core.diagnostics import DIAGNOSTICS, Diagnostic, Result, TablePair,
 from dpsynth_core.diagnostics.base import VERDICTS, worst
 from dpsynth_core.errors import DPSynthError, ParameterError
 from dpsynth_core.progress import Point, Progress, no_progress
-from dpsynth_core.runs.jobs import Channel, reporter
 from dpsynth_core.table.private_table import PrivateTable
-from dpsynth_core.table.schema import Schema
 
 SUMMARIES: dict[Verdict, str] = {
     "excellent": "As far as these checks can see, the synthetic table is as close as a fresh sample of the original.",
@@ -114,28 +112,3 @@ def _examined(diagnostic: Diagnostic, pair: TablePair, rng: np.random.Generator,
         return diagnostic.examine(pair, rng, progress)
     except DPSynthError as error:
         return diagnostic.unable(str(error))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Examination:
-    """What to examine, as plain values that can be sent to a worker."""
-
-    synthetic: pd.DataFrame
-    """The synthetic table."""
-    diagnostics: tuple[str | Diagnostic, ...] | None = None
-    """Which diagnostics; None: all."""
-    columns: tuple[str, ...] | None = None
-    """Which columns; None: all."""
-
-
-def run_examination(
-    table: pd.DataFrame, schema: Schema, examination: Examination, job_id: str, channel: Channel
-) -> Evaluation:
-    """The task for a worker: reports its stages, returns the evaluation."""
-    return evaluate(
-        PrivateTable(table, schema),
-        examination.synthetic,
-        examination.diagnostics,
-        columns=examination.columns,
-        progress=reporter(job_id, channel),
-    )

@@ -15,7 +15,6 @@ from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.histograms import HISTOGRAMS
 from dpsynth_core.inference.reliability import EPSILONS, Reliability, p_value_reliability
 from dpsynth_core.progress import Progress, no_progress
-from dpsynth_core.runs.jobs import Channel, reporter
 from dpsynth_core.runs.synthesize import Release
 from dpsynth_core.runs.workers import part_of
 
@@ -89,8 +88,3 @@ def answer(enquiry: Enquiry, progress: Progress = no_progress) -> Answer:
         progress=part_of(progress, 1, 2),
     )
     return Answer(worth=worth, calibrated=calibrated, problem=problem)
-
-
-def run_enquiry(enquiry: Enquiry, job_id: str, channel: Channel) -> Answer:
-    """The task for a worker."""
-    return answer(enquiry, reporter(job_id, channel))

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-import pandas as pd
 
 from dpsynth_core.diagnostics import Diagnostic
 from dpsynth_core.diagnostics.evaluation import Evaluation, evaluate
@@ -18,7 +17,6 @@ from dpsynth_core.inference.group_comparison import ordered
 from dpsynth_core.inference.histograms import HISTOGRAMS
 from dpsynth_core.progress import Point, Progress, no_progress
 from dpsynth_core.runs.configuration import Outcome
-from dpsynth_core.runs.jobs import Channel, reporter
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
@@ -120,8 +118,3 @@ def _part(progress: Progress, start: float, end: float) -> Progress:
         progress(stage, start + done * (end - start), *points)
 
     return told
-
-
-def run_search(table: pd.DataFrame, schema: Schema, search: Search, job_id: str, channel: Channel) -> Evidence:
-    """The task for a worker: reports its stages, returns the evidence."""
-    return gather(PrivateTable(table, schema), search, progress=reporter(job_id, channel))

@@ -13,9 +13,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from dpsynth_core.errors import DPSynthError
+from dpsynth_core.progress import Point, RunProgress
 from dpsynth_core.review.export import safe_csv
 from dpsynth_core.runs.configuration import Order, run_order
 from dpsynth_core.table.readers.read import read_table
@@ -23,18 +23,17 @@ from dpsynth_core.table.schema import Schema
 from dpsynth_core.table.simulate import simulate_table
 
 
-class Listener:
+class StagePrinter(RunProgress):
     """Prints each stage as it begins."""
 
     def __init__(self) -> None:
-        self.stage = ""
+        self._stage = ""
 
-    def put(self, message: tuple[str, str, Any]) -> None:
-        """A message from the run."""
-        _, kind, content = message
-        if kind == "stage" and content[0] != self.stage:
-            self.stage = content[0]
-            print(self.stage, file=sys.stderr)
+    def __call__(self, stage: str, done: float, /, *points: Point) -> None:  # noqa: ARG002  the interface's
+        """How far it is."""
+        if stage != self._stage:
+            self._stage = stage
+            print(stage, file=sys.stderr)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         schema = Schema.from_json((here / "schema.json").read_bytes())
         order = Order.from_json((here / "configuration.json").read_bytes())
         table = read_table(chosen.table) if chosen.table else simulate_table(schema, chosen.rows, seed=0)
-        outcome = run_order(table, schema, order, "reproduce", Listener())
+        outcome = run_order(table, schema, order, progress=StagePrinter())
         chosen.out.write_bytes(safe_csv(outcome.tables[0]))
     except (DPSynthError, OSError) as error:
         print(f"Error: {error}", file=sys.stderr)

@@ -16,13 +16,13 @@ from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.privacy.budget import Budget, Guarantee, compose, exact
 from dpsynth_core.privacy.noise import Noise, SeededNoise
 from dpsynth_core.privacy.primitives import Charge
-from dpsynth_core.progress import Point
-from dpsynth_core.runs.jobs import Channel, reporter
+from dpsynth_core.progress import Point, RunProgress
 from dpsynth_core.runs.synthesize import Release, synthesize
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
 MOST_COPIES = 20
+SILENT = RunProgress()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,27 +152,27 @@ def published(outcome: Outcome, n: int, which: int = 0) -> Release:
     )  # fmt: skip
 
 
-def run_order(table: pd.DataFrame, schema: Schema, order: Order, job_id: str, channel: Channel) -> Outcome:
-    """The task for a worker: says before it draws, reports its stages, returns the outcome."""
-    began, report = time.monotonic(), reporter(job_id, channel)
-    report("Reading the table", 0.0)
+def run_order(table: pd.DataFrame, schema: Schema, order: Order, *, progress: RunProgress = SILENT) -> Outcome:
+    """Make the tables; ``progress.drawn()`` is called before anything is drawn."""
+    began = time.monotonic()
+    progress("Reading the table", 0.0)
     private = PrivateTable(table, schema)
     tables, guarantees, first = [], [], None
     for copy in range(order.copies):
 
-        def progress(stage: str, done: float, /, *points: Point, copy: int = copy) -> None:
+        def report(stage: str, done: float, /, *points: Point, copy: int = copy) -> None:
             name = stage if order.copies == 1 else f"{stage} (table {copy + 1} of {order.copies})"
-            report(name, (copy + done) / order.copies, *points)
+            progress(name, (copy + done) / order.copies, *points)
 
         if copy:
-            channel.put((job_id, "another", None))
+            progress.restart()
 
         release = synthesize(
             private, order.mechanism, epsilon=exact(order.epsilon, parameter="epsilon"),
             delta=exact(order.delta, parameter="delta"), seed=None if order.seed is None else order.seed + copy,
-            progress=progress, watch=lambda _: channel.put((job_id, "drawing", None)),
+            progress=report, watch=lambda _: progress.drawn(),
         )  # fmt: skip
-        progress("Drawing rows", 0.95)
+        report("Drawing rows", 0.95)
         tables.append(release.sample())
         guarantees.append(release.guarantee)
         first = first or release

@@ -1,8 +1,23 @@
 """Long work in processes of its own: watched, cancelled, and charged before its result is visible.
 
-The ledger is charged when a job is submitted. Before a worker draws any noise it says so; whoever ends the job (the
-worker, a cancel, a crash) is followed by one settlement: committed if it finished or had begun to draw, else refunded.
-A few jobs run side by side; the others wait in the order in which they came.
+A task is any importable function that takes ``progress`` by name; the runner passes one that reports to the job::
+
+    def add(a: int, b: int, *, progress: RunProgress) -> int:
+        progress.drawn()                # before the first noise is drawn for a charge: no refund from here on
+        progress("Adding", 0.5)
+        return a + b
+
+    runner = JobRunner()
+    job = runner.submit("Addition", add, 2, 3, charge=ledger.reserve(fingerprint, budget, purpose="Add"))
+    job.state, job.stage, job.done      # to be looked at from time to time
+    runner.cancel(job)                  # kills its process
+    job.result                          # None until the charge is settled
+
+A task on a :class:`PrivateTable` is handed over as ``submit(title, on_private_table, task, table, schema, *args)``.
+
+The ledger is charged before a job is submitted. However the job ends (its result, an error, a cancel, a crash), the
+charge is settled once: committed if the job finished or had begun to draw, otherwise refunded. A few jobs run side by
+side; the others wait in the order in which they came.
 """
 
 from __future__ import annotations
@@ -16,36 +31,71 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from multiprocessing import popen_spawn_posix, spawn
-from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.managers import SyncManager
 from typing import Any, Literal, Protocol, TypeAlias
 
+import pandas as pd
 from pebble import ProcessExpired, ProcessPool
 
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.progress import Point, Progress, Series, extend
+from dpsynth_core.progress import Point, RunProgress, Series, extend
+from dpsynth_core.runs.workers import quiet_context
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
 
-State: TypeAlias = Literal["waiting", "running", "finished", "failed", "cancelled"]
+JobState: TypeAlias = Literal["waiting", "running", "finished", "failed", "cancelled"]
 
-AT_ONCE = 2
-"""Heavy jobs that run side by side over the whole server; others wait."""
-PAUSE = 0.1
+MAX_RUNNING = 2
+"""Jobs that run side by side over the whole server; others wait."""
+REPORT_EVERY = 0.1
 """Seconds between two reports of the same stage: a report costs a fraction of a millisecond, a step may cost less."""
 NICENESS = 5
-"""How far the workers' work stands behind that of the app."""
-_spawning = threading.Lock()
+"""How far the workers give way to the app."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageMessage:
+    """How far a job is."""
+
+    job_id: str
+    stage: str
+    done: float
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnMessage:
+    """A job is about to draw noise, so its charge cannot be refunded."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestartMessage:
+    """A job begins another table, and its lines begin again."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlushMessage:
+    """The runner's own: everything sent before it has been read."""
+
+    token: str
+
+
+Message: TypeAlias = StageMessage | DrawnMessage | RestartMessage | FlushMessage
 
 
 class Channel(Protocol):
     """How a worker reports home."""
 
-    def put(self, message: tuple[str, str, Any]) -> None:
+    def put(self, message: Message) -> None:
         """Hand over a message; returns once it has arrived."""
 
 
-class Settlement(Protocol):
-    """What becomes of a charge when a job ends."""
+class JobCharge(Protocol):
+    """What is charged for a job, to be settled when it ends."""
 
     def commit(self) -> None:
         """The charge was used."""
@@ -54,38 +104,61 @@ class Settlement(Protocol):
         """Nothing was drawn, so it is given back."""
 
 
+class WorkerProgress(RunProgress):
+    """Progress that reports home: a new stage at once, the same stage every ``REPORT_EVERY`` seconds."""
+
+    def __init__(self, job_id: str, channel: Channel) -> None:
+        self._job_id, self._channel = job_id, channel
+        self._stage, self._reported = "", 0.0
+        self._pending: list[Point] = []
+        self._drawn = False
+
+    def __call__(self, stage: str, done: float, /, *points: Point) -> None:
+        """Report how far the job is; no point is lost."""
+        self._pending.extend(points)
+        now = time.monotonic()
+        if stage != self._stage or now - self._reported >= REPORT_EVERY:
+            self._channel.put(StageMessage(job_id=self._job_id, stage=stage, done=done, points=tuple(self._pending)))
+            self._pending.clear()
+            self._stage, self._reported = stage, now
+
+    def drawn(self) -> None:
+        """Return once the runner knows that noise is drawn; only the first call costs anything."""
+        if not self._drawn:
+            self._channel.put(DrawnMessage(job_id=self._job_id))
+            self._drawn = True
+
+    def restart(self) -> None:
+        """Begin the lines again."""
+        self._channel.put(RestartMessage(job_id=self._job_id))
+
+
 @dataclass(kw_only=True)
 class Job:
-    """One run, as its owner sees it."""
+    """A piece of work, as its owner sees it. Times are monotonic seconds."""
 
     id: str
     """Unguessable."""
     title: str
-    """What it is, in words."""
     submitted: float
-    """When it was handed in (monotonic seconds)."""
-    state: State = "waiting"
-    """Where it stands."""
+    state: JobState = "waiting"
     stage: str = "Waiting for its turn"
-    """What it is doing."""
     done: float = 0.0
-    """Share that is done."""
+    """The share that is done."""
     series: dict[str, Series] = field(default_factory=dict)
     """Lines to draw while it runs, by name."""
     started: float | None = None
-    """When its turn came."""
     ended: float | None = None
-    """When it ended."""
     stopping: bool = False
     """Whether it was asked to end."""
     drawn: bool = False
-    """Whether noise has been drawn, so that the charge cannot be given back."""
+    """Whether noise has been drawn, so that the charge cannot be refunded."""
     charged: bool | None = None
     """How the charge was settled; None while it runs and where nothing is charged."""
     result: Any = None
-    """What came out, once the charge is settled."""
+    """Set once the charge is settled."""
     problem: str = ""
-    """What went wrong, in words."""
+    """Why it failed, in words."""
 
     @property
     def active(self) -> bool:
@@ -99,6 +172,17 @@ class Job:
             return 0.0
         return (self.ended or time.monotonic()) - self.started
 
+    def receive(self, message: Message) -> None:
+        """Take in what its worker reports."""
+        match message:
+            case StageMessage():
+                self.stage, self.done = message.stage, message.done
+                extend(self.series, message.points)
+            case RestartMessage():
+                self.series = {}
+            case DrawnMessage():
+                self.drawn = True
+
 
 @dataclass(kw_only=True)
 class _Ticket:
@@ -107,53 +191,23 @@ class _Ticket:
     job: Job
     task: Callable[..., Any]
     args: tuple[Any, ...]
-    settlement: Settlement | None
+    charge: JobCharge | None
     future: Future[Any] | None = None
 
 
-class _QuietProcess(SpawnProcess):
-    """A spawned process that does not run the caller's main script again: under Streamlit that is the page itself."""
-
-    @staticmethod
-    def _Popen(process_obj: Any) -> Any:
-        with _spawning:
-            prepare = spawn.get_preparation_data
-            spawn.get_preparation_data = _without_main(prepare)  # type: ignore[assignment]
-            try:
-                return popen_spawn_posix.Popen(process_obj)
-            finally:
-                spawn.get_preparation_data = prepare
-
-
-def _without_main(prepare: Callable[[str], dict[str, Any]]) -> Callable[[str], dict[str, Any]]:
-    def prepared(name: str) -> dict[str, Any]:
-        return {key: value for key, value in prepare(name).items() if not key.startswith("init_main")}
-
-    return prepared
-
-
-class _QuietContext(SpawnContext):
-    Process = _QuietProcess
-
-
-def quiet_context() -> SpawnContext:
-    """How to start processes that do not run the caller's main script again."""
-    return _QuietContext()
-
-
 class JobRunner:
-    """A few worker processes, shared by everybody; each job is known only to who submitted it."""
+    """A few worker processes, shared by everybody; each job is known only to its submitter."""
 
-    def __init__(self, at_once: int = AT_ONCE, *, compile_ahead: bool = False) -> None:
+    def __init__(self, max_running: int = MAX_RUNNING, *, compile_ahead: bool = False) -> None:
         """Start the workers.
 
         Args:
-            at_once: How many jobs run side by side.
-            compile_ahead: Whether a process of its own compiles what becomes machine code, so that nobody waits for it.
+            max_running: How many jobs run side by side.
+            compile_ahead: Whether a separate process compiles the machine code in advance, so that no job waits for it.
         """
-        self._at_once = at_once
+        self._max_running = max_running
         self._context = quiet_context()
-        # Held while the queue changes; whoever holds it may end a job, which changes the queue again.
+        # Reentrant: settling a job changes the queue while the queue is being changed.
         self._lock = threading.RLock()
         self._waiting: deque[_Ticket] = deque()
         self._running: dict[str, _Ticket] = {}
@@ -172,21 +226,21 @@ class JobRunner:
 
     def _new_pool(self) -> ProcessPool:
         # One task per process: nothing of a table stays behind in a worker's memory.
-        return ProcessPool(max_workers=self._at_once, max_tasks=1, context=self._context, initializer=_warm_up)
+        return ProcessPool(max_workers=self._max_running, max_tasks=1, context=self._context, initializer=_warm_up)
 
-    def submit(self, title: str, task: Callable[..., Any], *args: Any, settlement: Settlement | None = None) -> Job:
-        """Run ``task(*args, job_id, channel)`` in a worker when its turn comes; its charge is settled in any case."""
+    def submit(self, title: str, task: Callable[..., Any], *args: Any, charge: JobCharge | None = None) -> Job:
+        """Run ``task(*args, progress=...)`` in a worker when its turn comes; ``charge`` is settled however it ends."""
         job = Job(id=uuid.uuid4().hex, title=title, submitted=time.monotonic())
         with self._lock:
-            self._waiting.append(_Ticket(job=job, task=task, args=args, settlement=settlement))
+            self._waiting.append(_Ticket(job=job, task=task, args=args, charge=charge))
             self._advance()
         return job
 
     def ahead(self, job: Job) -> int:
-        """How many runs, at work or waiting, must end or begin before this one begins; 0 once it has begun."""
+        """How many jobs, running or waiting, come before this one; 0 once it has begun."""
         with self._lock:
-            place = next((i for i, ticket in enumerate(self._waiting) if ticket.job is job), None)
-            return 0 if place is None else len(self._running) + place
+            index = next((i for i, ticket in enumerate(self._waiting) if ticket.job is job), None)
+            return 0 if index is None else len(self._running) + index
 
     def cancel(self, job: Job) -> None:
         """End a job; its process is killed, not asked. One that still waits never begins."""
@@ -209,9 +263,9 @@ class JobRunner:
         self._manager.shutdown()
 
     def _advance(self) -> None:
-        """Let those begin whose turn has come."""
+        """Begin the jobs whose turn has come."""
         with self._lock:
-            while self._waiting and len(self._running) < self._at_once:
+            while self._waiting and len(self._running) < self._max_running:
                 ticket = self._waiting.popleft()
                 self._running[ticket.job.id] = ticket
                 ticket.job.started, ticket.job.state = time.monotonic(), "running"
@@ -222,48 +276,48 @@ class JobRunner:
         try:
             ticket.future = self._schedule(ticket)
         except (RuntimeError, OSError):
-            problem = "No worker process could be started. Run it again, or ask who looks after this server."
+            problem = "No worker process could be started. Run it again, or ask the person who runs this server."
             self._settle(ticket, "failed", None, problem)
             return
-        ticket.future.add_done_callback(lambda ended: self._settle(ticket, *_outcome(ended)))
+        ticket.future.add_done_callback(lambda ended: self._settle(ticket, *_ending(ended)))
 
     def _schedule(self, ticket: _Ticket) -> Future[Any]:
         if not _alive(self._manager):
             self._start_listening()
-        arguments = (*ticket.args, ticket.job.id, self._messages)
+        arguments = (ticket.task, ticket.args, ticket.job.id, self._messages)
         try:
-            return self._pool.schedule(ticket.task, args=arguments)
+            return self._pool.schedule(_work, args=arguments)
         except RuntimeError:
             # The pool gives up for good when an idle worker is killed, for instance for lack of memory.
             _end(self._pool)
             self._pool = self._new_pool()
-            return self._pool.schedule(ticket.task, args=arguments)
+            return self._pool.schedule(_work, args=arguments)
 
     def _listen(self, messages: Any) -> None:
         while True:
             try:
-                job_id, kind, content = messages.get()
+                message: Message = messages.get()
             except (EOFError, OSError):
                 return
-            if kind == "flushed":
-                self._flushes.pop(content).set()
-            elif (ticket := self._running.get(job_id)) is not None and ticket.job.active:
-                _note(ticket.job, kind, content)
+            if isinstance(message, FlushMessage):
+                self._flushes.pop(message.token).set()
+            elif (ticket := self._running.get(message.job_id)) is not None and ticket.job.active:
+                ticket.job.receive(message)
 
-    def _settle(self, ticket: _Ticket, state: State, result: Any, problem: str) -> None:
+    def _settle(self, ticket: _Ticket, state: JobState, result: Any, problem: str) -> None:
         """Runs once for every job, when it has ended or its result will never be looked at."""
-        job, settlement = ticket.job, ticket.settlement
+        job, charge = ticket.job, ticket.charge
         # Where it cannot be known whether noise was drawn, it counts as drawn.
-        job.drawn = job.drawn or not (job.started is None or self._drained())
-        if settlement is not None:
+        job.drawn = job.drawn or not (job.started is None or self._flushed())
+        if charge is not None:
             try:
                 if job.drawn or state == "finished":
-                    settlement.commit()
+                    charge.commit()
                     job.charged = True
                 else:
-                    settlement.refund(f"{state} before anything was drawn")
+                    charge.refund(f"{state} before anything was drawn")
                     job.charged = False
-            except Exception as error:  # noqa: BLE001  whatever it is, a job must end, and its owner must be told
+            except Exception as error:  # noqa: BLE001  whatever it is, the job must end and its owner must see why
                 # Not settled means spent; a result whose charge is not on record is not shown.
                 job.charged, state, result, problem = True, "failed", None, _in_words(error)
         job.result, job.problem, job.ended = result, problem, time.monotonic()
@@ -272,15 +326,28 @@ class JobRunner:
             self._running.pop(job.id, None)
             self._advance()
 
-    def _drained(self) -> bool:
-        """Wait until everything that the worker said before it ended has been heard; whether that succeeded."""
-        token, heard = uuid.uuid4().hex, threading.Event()
-        self._flushes[token] = heard
+    def _flushed(self) -> bool:
+        """Wait until everything that the worker sent before it ended has been read; whether that succeeded."""
+        token, read = uuid.uuid4().hex, threading.Event()
+        self._flushes[token] = read
         try:
-            self._messages.put(("", "flushed", token))
+            self._messages.put(FlushMessage(token=token))
         except (EOFError, OSError):
             return False
-        return heard.wait(timeout=5)
+        return read.wait(timeout=5)
+
+
+def on_private_table(
+    task: Callable[..., Any], table: pd.DataFrame, schema: Schema, *args: Any, progress: RunProgress
+) -> Any:
+    """Run ``task(private, *args, progress=...)``; the worker encodes the table, so that the app does not wait."""
+    progress("Reading the table", 0.0)
+    return task(PrivateTable(table, schema), *args, progress=progress)
+
+
+def _work(task: Callable[..., Any], args: tuple[Any, ...], job_id: str, channel: Channel) -> Any:
+    """In the worker: the task, with progress that reports home."""
+    return task(*args, progress=WorkerProgress(job_id, channel))
 
 
 def _end(pool: ProcessPool) -> None:
@@ -293,29 +360,20 @@ def _alive(manager: SyncManager) -> bool:
     return process is not None and process.is_alive()
 
 
-def _note(job: Job, kind: str, content: Any) -> None:
-    if kind == "stage":
-        job.stage, job.done, points = content
-        extend(job.series, points)
-    elif kind == "another":
-        job.series = {}
-    elif kind == "drawing":
-        job.drawn = True
-
-
-def _outcome(ended: Future[Any]) -> tuple[State, Any, str]:
+def _ending(ended: Future[Any]) -> tuple[JobState, Any, str]:
+    """The state, the result and the problem of a job whose process has ended."""
     try:
         return "finished", ended.result(), ""
     except CancelledError:
         return "cancelled", None, "Cancelled."
     except (ProcessExpired, BrokenProcessPool):
         return "failed", None, "The worker process ended unexpectedly, for instance for lack of memory. Run it again."
-    except Exception as error:  # noqa: BLE001  told to the owner, whatever it is
+    except Exception as error:  # noqa: BLE001  the owner sees it, whatever it is
         return "failed", None, _in_words(error)
 
 
 def _in_words(error: Exception) -> str:
-    """Our own errors as they are; any other only by its kind, because its text may hold values."""
+    """Our own errors as they are; any other only by its type, because its text may hold values."""
     if isinstance(error, DPSynthError):
         return str(error)
     return f"An unexpected error ended the run ({type(error).__name__}). Please report it."
@@ -329,7 +387,7 @@ def _warm_up() -> None:
 
 
 def _compile() -> None:
-    """Compile what becomes machine code, before somebody waits for it."""
+    """Compile the machine code before somebody waits for it."""
     from dpsynth_core.runs.warm_up import warm_up  # noqa: PLC0415
 
     _give_way()
@@ -337,22 +395,5 @@ def _compile() -> None:
 
 
 def _give_way() -> None:
-    if hasattr(os, "nice"):
+    if hasattr(os, "nice"):  # not on Windows
         os.nice(NICENESS)
-
-
-def reporter(job_id: str, channel: Channel) -> Progress:
-    """A progress callback that reports home: a new stage at once, the same stage every ``PAUSE`` seconds."""
-    told, at = "", 0.0
-    pending: list[Point] = []
-
-    def report(stage: str, done: float, /, *points: Point) -> None:
-        nonlocal told, at
-        pending.extend(points)
-        now = time.monotonic()
-        if stage != told or now - at >= PAUSE:
-            channel.put((job_id, "stage", (stage, done, tuple(pending))))
-            pending.clear()
-            told, at = stage, now
-
-    return report

@@ -1,21 +1,57 @@
-"""Independent runs side by side, with progress and an end that can be called at any time."""
+"""Processes of our own: how they are started, and independent tasks run side by side in them."""
 
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from multiprocessing import current_process
-from typing import TypeVar
+from contextlib import contextmanager
+from multiprocessing import current_process, spawn
+from multiprocessing.context import SpawnContext, SpawnProcess
+from typing import Any, TypeVar
 
 from dpsynth_core.progress import Point, Progress
-from dpsynth_core.runs.jobs import quiet_context
 
-WORTH_STARTING = 6.0
+MIN_PARALLEL_SECONDS = 6.0
 """Seconds of work left that make it worth starting processes, which takes a few seconds each."""
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+_spawning = threading.Lock()
+
+
+class _QuietProcess(SpawnProcess):
+    """A spawned process that does not run the caller's main script again: under Streamlit that is the page itself."""
+
+    @staticmethod
+    def _Popen(process_obj: Any) -> Any:
+        # The platform's own way to start a process, which asks for its preparation data while it starts.
+        with _spawning, _without_main():
+            return SpawnProcess._Popen(process_obj)
+
+
+class _QuietContext(SpawnContext):
+    Process = _QuietProcess
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    prepare = spawn.get_preparation_data
+
+    def prepared(name: str) -> dict[str, Any]:
+        return {key: value for key, value in prepare(name).items() if not key.startswith("init_main")}
+
+    spawn.get_preparation_data = prepared
+    try:
+        yield
+    finally:
+        spawn.get_preparation_data = prepare
+
+
+def quiet_context() -> SpawnContext:
+    """How to start processes, on any platform, that do not run the caller's main script again."""
+    return _QuietContext()
 
 
 def part_of(progress: Progress, step: int, steps: int) -> Progress:
@@ -40,7 +76,7 @@ def run_all(
     results: list[Result] = []
     started = time.monotonic()
     for done, task in enumerate(tasks):
-        if processes > 1 and (workers or (done and _left(started, done, len(tasks)) > WORTH_STARTING)):
+        if processes > 1 and (workers or (done and _left(started, done, len(tasks)) > MIN_PARALLEL_SECONDS)):
             return results + _over_processes(work, tasks, done, processes, stage=stage, progress=progress)
         progress(stage, done / len(tasks))
         results.append(work(task))

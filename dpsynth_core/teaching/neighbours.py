@@ -23,7 +23,6 @@ from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.privacy.budget import Amount, Budget
 from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.progress import Progress, no_progress
-from dpsynth_core.runs.jobs import Channel, reporter
 from dpsynth_core.table.encoding import codec_for
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
@@ -111,13 +110,13 @@ def watched_row(table: PrivateTable, who: Who) -> int:
 
 
 def run_demonstration(
-    table: pd.DataFrame, schema: Schema, order: DemonstrationOrder, job_id: str, channel: Channel
+    table: pd.DataFrame, schema: Schema, order: DemonstrationOrder, *, progress: Progress = no_progress
 ) -> Demonstration:
-    """The task for a worker."""
+    """The demonstration that an order describes."""
     mechanism = MECHANISMS[order.mechanism].suggest(schema, len(table), order.epsilon)
     return demonstrate(
         table, schema, mechanism, epsilon=order.epsilon, row=watched_row(PrivateTable(table, schema), order.who),
-        runs=RUNS[order.mechanism], seed=order.seed, progress=reporter(job_id, channel),
+        runs=RUNS[order.mechanism], seed=order.seed, progress=progress,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from dpsynth_core.charts import series_chart
 from dpsynth_core.charts.theme import Chart
 from dpsynth_core.diagnostics.base import INTERNAL
 from dpsynth_core.review.export import marked_csv, marked_html
-from dpsynth_core.runs.jobs import AT_ONCE, Job
+from dpsynth_core.runs.jobs import MAX_RUNNING, Job
 from pages.shared.formatting import elapsed
 from pages.shared.mechanism.settings import EPSILONS
 from pages.shared.session import Session
@@ -95,7 +95,7 @@ def watch(job: Job, *, expected: float | None, release: bool, key: str) -> None:
         if queue:
             st.info(queue, icon=":material/hourglass_top:")
             note = "If you cancel now, nothing is charged." if release else ""
-            st.caption(f"At most {AT_ONCE} run at once on this server; yours begins when its turn comes. {note}")
+            st.caption(f"At most {MAX_RUNNING} run at once on this server; yours begins when its turn comes. {note}")
         else:
             st.progress(job.done, text=f"{job.stage} · {job.done:.0%}")
             st.caption(elapsed(job.seconds, expected))

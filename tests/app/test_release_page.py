@@ -36,7 +36,7 @@ from pages.shared.release.actions import (
 )
 from pages.shared.session import Session
 from pages.shared.synthesize.actions import collect, start
-from tests.tables.releases import Deaf, outcome_of
+from tests.tables.releases import outcome_of
 from tests.waiting.jobs import finish
 from tests.waiting.pages import HOSTILE, assert_only_in_plain_text, page, session_of, settled, texts
 
@@ -352,7 +352,7 @@ def test_names_from_a_file_are_never_read_as_markup() -> None:
     assert schema is not None
     assert session.data is not None
     order = Order(mechanism=made().order.mechanism, epsilon="1")
-    outcome = run_order(session.data.table, schema, order, "id", Deaf())
+    outcome = run_order(session.data.table, schema, order)
     session.outcomes.append(outcome)
     evaluation = evaluate(private, outcome.tables[0], ["marginals", "pairs"])
     session.evidence[0] = gather(private, Search(outcome=outcome, evaluation=evaluation))

@@ -13,7 +13,7 @@ from dpsynth_core.charts.tradeoffs import true_positive_rate
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.teaching.neighbours import Demonstration, DemonstrationOrder, demonstrate
-from dpsynth_core.teaching.sweep import ASPECTS, Sizes, SizesOrder, Sweep, SweepOrder, run_sweep, sweep, sweep_sizes
+from dpsynth_core.teaching.sweep import ASPECTS, Sizes, SizesOrder, Sweep, SweepOrder, sweep, sweep_sizes
 from pages.shared.data.actions import choose_mode, declare_all_public, load_example, load_upload
 from pages.shared.session import Lesson, Session, Trial
 from pages.shared.tradeoffs.actions import begin_trial, current_trial, sweep_seconds, sweepable
@@ -130,7 +130,7 @@ def test_without_a_table_there_is_an_example_and_a_choice() -> None:
 
 def test_a_sweep_runs_in_a_worker_and_is_kept_over_pages() -> None:
     session = ready("sweep")
-    trial = begin_trial(session, "sweep", specimen(session), ORDER, run_sweep)
+    trial = begin_trial(session, "sweep", specimen(session), ORDER, sweep)
     assert trial.job is not None
     finish(trial.job)
     app = tradeoffs(session)
@@ -145,13 +145,13 @@ def test_a_sweep_runs_in_a_worker_and_is_kept_over_pages() -> None:
 def test_what_was_found_on_an_example_is_known_to_the_next_visitor() -> None:
     first, second = Session(specimen="wine"), Session(specimen="wine")
     order = SweepOrder(mechanisms=("kd_grid",), epsilons=(1.0,), repetitions=1, discoveries=False)
-    trial = begin_trial(first, "sweep", specimen(first), order, run_sweep)
+    trial = begin_trial(first, "sweep", specimen(first), order, sweep)
     assert trial.job is not None
     finish(trial.job)
     found = current_trial(first, "sweep", specimen(first))
     assert found is not None
     assert isinstance(found.result, Sweep)
-    assert begin_trial(second, "sweep", specimen(second), order, run_sweep).result is found.result
+    assert begin_trial(second, "sweep", specimen(second), order, sweep).result is found.result
 
 
 def test_another_order_is_run_only_when_asked_for() -> None:

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,6 +15,7 @@ from dpsynth_core.cli.terminal import Bar
 from dpsynth_core.ledger.accounts import Account, Ledger
 from dpsynth_core.ledger.fingerprint import fingerprint
 from dpsynth_core.ledger.settings import Settings
+from dpsynth_core.progress import RunProgress
 from dpsynth_core.runs.configuration import Order
 from tests.tables.schemas import mixed_schema, mixed_table
 
@@ -128,7 +128,7 @@ def test_a_spent_budget_blocks_and_nothing_is_drawn(desk: Path, capsys: pytest.C
 
 
 def test_a_run_that_fails_before_it_draws_is_refunded(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, progress: RunProgress) -> None:
         raise dp.DPSynthError("Broken.")
 
     monkeypatch.setattr(synthesize, "run_order", fail)
@@ -143,9 +143,9 @@ def test_a_run_that_fails_before_it_draws_is_refunded(desk: Path, monkeypatch: p
 def test_an_interrupt_says_whether_the_budget_was_charged(
     desk: Path, drawn: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(table: object, schema: object, order: object, job: str, listener: Any) -> None:
+    def interrupted(*_: object, progress: RunProgress) -> None:
         if drawn:
-            listener.put((job, "drawing", None))
+            progress.drawn()
         raise KeyboardInterrupt
 
     monkeypatch.setattr(synthesize, "run_order", interrupted)

@@ -1,4 +1,4 @@
-"""Tasks for tests/test_jobs.py: in a module of their own, because workers import them by name."""
+"""Tasks for tests/runs/test_jobs.py: in a module of their own, because workers import them by name."""
 
 from __future__ import annotations
 
@@ -7,48 +7,57 @@ import signal
 import time
 
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.progress import Point
-from dpsynth_core.runs.jobs import Channel, reporter
+from dpsynth_core.progress import Point, RunProgress
+from dpsynth_core.table.private_table import PrivateTable
 
 
-def add(a: int, b: int, job_id: str, channel: Channel) -> int:
-    reporter(job_id, channel)("Adding", 0.5)
+def add(a: int, b: int, *, progress: RunProgress) -> int:
+    progress("Adding", 0.5)
     return a + b
 
 
-def sleep(seconds: float, drawing: bool, job_id: str, channel: Channel) -> None:
+def sleep(seconds: float, drawing: bool, *, progress: RunProgress) -> None:
     if drawing:
-        channel.put((job_id, "drawing", None))
-    reporter(job_id, channel)(f"Sleeping in process {os.getpid()}", 0.1)
+        progress.drawn()
+    progress(f"Sleeping in process {os.getpid()}", 0.1)
     time.sleep(seconds)
 
 
-def spin(job_id: str, channel: Channel) -> None:
-    reporter(job_id, channel)(f"Spinning in process {os.getpid()}", 0.1)
+def spin(*, progress: RunProgress) -> None:
+    progress(f"Spinning in process {os.getpid()}", 0.1)
     while True:
         pass
 
 
-def fail(job_id: str, channel: Channel) -> None:
+def fail(*, progress: RunProgress) -> None:
     raise DPSynthError("This cannot be done; do that.")
 
 
-def leak(job_id: str, channel: Channel) -> None:
+def leak(*, progress: RunProgress) -> None:
     raise RuntimeError("secret cell value 4711")
 
 
-def die(drawing: bool, job_id: str, channel: Channel) -> None:
+def die(drawing: bool, *, progress: RunProgress) -> None:
     if drawing:
-        channel.put((job_id, "drawing", None))
+        progress.drawn()
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def size(content: bytes, job_id: str, channel: Channel) -> int:
+def size(content: bytes, *, progress: RunProgress) -> int:
     return len(content)
 
 
-def walk(seconds: float, job_id: str, channel: Channel) -> None:
-    report = reporter(job_id, channel)
+def rows(private: PrivateTable, factor: int, *, progress: RunProgress) -> int:
+    return private.n * factor
+
+
+def walk(seconds: float, *, progress: RunProgress) -> None:
     for i in range(1_000):
-        report(f"Step {i}", i / 1_000, Point(series="height", x=i, y=i * i, releasable=True))
+        progress(f"Step {i}", i / 1_000, Point(series="height", x=i, y=i * i, releasable=True))
         time.sleep(seconds / 1_000 if i > 5 else 0)
+
+
+def restart(*, progress: RunProgress) -> None:
+    progress("First", 0.1, Point(series="height", x=1, y=1))
+    progress.restart()
+    progress("Second", 0.2, Point(series="depth", x=2, y=2))

@@ -8,18 +8,27 @@ import dpsynth_core as dp
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.progress import Point, RunProgress
 from dpsynth_core.runs.configuration import Order, run_order
 from tests.tables.stepping import Stepping
 
 
-class Listener:
-    """A channel that only writes down."""
+class Recorder(RunProgress):
+    """Progress that only writes down what it hears."""
 
     def __init__(self) -> None:
-        self.messages: list[tuple[str, str, object]] = []
+        self.stages: list[tuple[str, float]] = []
+        self.heard: list[object] = []
 
-    def put(self, message: tuple[str, str, object]) -> None:
-        self.messages.append(message)
+    def __call__(self, stage: str, done: float, /, *points: Point) -> None:
+        self.stages.append((stage, done))
+        self.heard += [(point.series, point.x) for point in points] or [done]
+
+    def drawn(self) -> None:
+        self.heard.append("drawn")
+
+    def restart(self) -> None:
+        self.heard.append("restart")
 
 
 @pytest.mark.parametrize("key", MECHANISMS)
@@ -54,8 +63,7 @@ def test_a_broken_configuration_is_refused_in_words(text: str) -> None:
 def test_several_tables_cost_the_sum() -> None:
     example = dp.EXAMPLES["two_groups_signal"]
     order = Order(mechanism=MECHANISMS["kd_tree"](), epsilon="0.1", copies=3)
-    listener = Listener()
-    outcome = run_order(example.load(), example.schema, order, "id", listener)
+    outcome = run_order(example.load(), example.schema, order)
     assert order.total == Budget.of("0.3")
     assert outcome.guarantee.budget == Budget.of("0.3")
     assert outcome.guarantee.status == "proven"
@@ -66,19 +74,18 @@ def test_several_tables_cost_the_sum() -> None:
 
 def test_a_worker_says_that_it_draws_before_it_draws_and_reports_forwards() -> None:
     example = dp.EXAMPLES["two_groups_signal"]
-    listener = Listener()
-    run_order(example.load(), example.schema, Order(mechanism=MECHANISMS["kd_tree"](), epsilon="1"), "id", listener)
-    kinds = [kind for _, kind, _ in listener.messages]
-    assert kinds[0] == "stage"
-    assert "drawing" in kinds
-    done = [content[1] for _, kind, content in listener.messages if kind == "stage"]  # type: ignore[index]
+    recorder = Recorder()
+    run_order(example.load(), example.schema, Order(mechanism=MECHANISMS["kd_tree"](), epsilon="1"), progress=recorder)
+    assert recorder.heard[0] == 0.0
+    assert "drawn" in recorder.heard
+    done = [done for _, done in recorder.stages]
     assert done == sorted(done)
 
 
 def test_seeded_orders_repeat_and_are_not_private() -> None:
     example = dp.EXAMPLES["two_groups_signal"]
     order = Order(mechanism=MECHANISMS["kd_tree"](), epsilon="1", copies=2, seed=5)
-    first, second = (run_order(example.load(), example.schema, order, "id", Listener()) for _ in range(2))
+    first, second = (run_order(example.load(), example.schema, order, progress=Recorder()) for _ in range(2))
     assert first.tables[1].equals(second.tables[1])
     assert not first.tables[0].equals(first.tables[1])
     assert first.guarantee.status == "none"
@@ -87,14 +94,12 @@ def test_seeded_orders_repeat_and_are_not_private() -> None:
 
 def test_figures_to_watch_are_passed_on_and_begin_afresh_with_every_table() -> None:
     example = dp.EXAMPLES["two_groups_signal"]
-    listener = Listener()
+    recorder = Recorder()
     order = Order(mechanism=Stepping(steps=3, pause=0), epsilon="1", copies=2)
-    run_order(example.load(), example.schema, order, "id", listener)
-    heard: list[object] = []
-    for _, kind, content in listener.messages:
-        if kind == "another":
-            heard.append(kind)
-        elif kind == "stage":
-            heard += [(point.series, point.x) for point in content[2]]  # type: ignore[index]
+    run_order(example.load(), example.schema, order, progress=recorder)
     line = [("distance", 1.0), ("distance", 2.0), ("distance", 3.0)]
-    assert heard == [*line, "another", *line]
+    assert [item for item in recorder.heard if isinstance(item, tuple) or item == "restart"] == [
+        *line,
+        "restart",
+        *line,
+    ]

@@ -3,19 +3,19 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from dpsynth_core.errors import LedgerError
 from dpsynth_core.progress import MOST_POINTS, Point, Series, extend
-from dpsynth_core.runs.jobs import JobRunner, reporter
+from dpsynth_core.runs.jobs import JobRunner, Message, StageMessage, WorkerProgress, on_private_table
+from dpsynth_core.table.examples import EXAMPLES
 from tests.runs import job_tasks
 from tests.waiting.jobs import alive, finish, process_of, wait
 
 
 class Till:
-    """A settlement that writes down what became of the charge."""
+    """A charge that writes down what became of it."""
 
     def __init__(self, error: str = "") -> None:
         self.settled: list[str] = []
@@ -41,7 +41,7 @@ def test_a_job_reports_and_its_charge_is_settled_before_its_result_is_visible(ru
     seen: list[object] = []
     till = Till()
     till.commit = lambda: seen.append(job.result)  # type: ignore[method-assign]
-    job = runner.submit("Add", job_tasks.add, 2, 3, settlement=till)
+    job = runner.submit("Add", job_tasks.add, 2, 3, charge=till)
     finish(job)
     assert (job.state, job.result, job.charged, job.stage) == ("finished", 5, True, "Adding")
     assert seen == [None]
@@ -56,7 +56,7 @@ def test_cancelling_ends_the_process_and_gives_back_what_was_not_used(
     runner: JobRunner, drawing: bool, settled: str
 ) -> None:
     till = Till()
-    job = runner.submit("Sleep", job_tasks.sleep, 600, drawing, settlement=till)
+    job = runner.submit("Sleep", job_tasks.sleep, 600, drawing, charge=till)
     pid = process_of(job)
     runner.cancel(job)
     finish(job)
@@ -77,7 +77,7 @@ def test_a_busy_process_is_killed_too(runner: JobRunner) -> None:
 @pytest.mark.parametrize(("drawing", "settled"), [(False, "refunded"), (True, "committed")])
 def test_a_worker_that_dies_is_reported_and_settled(runner: JobRunner, drawing: bool, settled: str) -> None:
     till = Till()
-    job = finish(runner.submit("Die", job_tasks.die, drawing, settlement=till))
+    job = finish(runner.submit("Die", job_tasks.die, drawing, charge=till))
     assert job.state == "failed"
     assert "unexpectedly" in job.problem
     assert till.settled == [settled]
@@ -92,7 +92,7 @@ def test_errors_are_told_in_words_and_unexpected_ones_only_by_their_kind(runner:
 
 
 def test_a_result_whose_charge_cannot_be_recorded_is_not_shown(runner: JobRunner) -> None:
-    job = finish(runner.submit("Add", job_tasks.add, 2, 3, settlement=Till("The ledger is gone.")))
+    job = finish(runner.submit("Add", job_tasks.add, 2, 3, charge=Till("The ledger is gone.")))
     assert (job.state, job.result) == ("failed", None)
     assert "ledger" in job.problem
 
@@ -103,7 +103,7 @@ def test_more_jobs_than_workers_wait_their_turn_and_know_their_place(runner: Job
     process_of(second)
     till = Till()
     third = runner.submit("Add", job_tasks.add, 1, 1)
-    fourth = runner.submit("Add", job_tasks.add, 2, 2, settlement=till)
+    fourth = runner.submit("Add", job_tasks.add, 2, 2, charge=till)
     fifth = runner.submit("Add", job_tasks.add, 3, 3)
     assert [job.state for job in (third, fourth, fifth)] == ["waiting"] * 3
     assert [runner.ahead(job) for job in (first, second, third, fourth, fifth)] == [0, 0, 2, 3, 4]
@@ -133,7 +133,7 @@ def test_a_large_table_that_waits_does_not_hold_up_a_cancel(runner: JobRunner) -
 
 def test_a_cancelled_job_cannot_be_cancelled_twice(runner: JobRunner) -> None:
     till = Till()
-    job = runner.submit("Sleep", job_tasks.sleep, 600, True, settlement=till)
+    job = runner.submit("Sleep", job_tasks.sleep, 600, True, charge=till)
     process_of(job)
     for _ in range(3):
         runner.cancel(job)
@@ -143,7 +143,7 @@ def test_a_cancelled_job_cannot_be_cancelled_twice(runner: JobRunner) -> None:
 
 @pytest.mark.slow
 def test_an_idle_worker_that_is_killed_does_no_harm() -> None:
-    runner = JobRunner(at_once=1)
+    runner = JobRunner(max_running=1)
     try:
         used = process_of(runner.submit("Sleep", job_tasks.sleep, 0, False))
         wait(lambda: any(pid != used for pid in worker_pids(runner)))
@@ -170,21 +170,33 @@ def test_points_reach_the_owner_while_the_job_runs(runner: JobRunner) -> None:
     finish(job)
 
 
+def test_lines_begin_again_when_the_task_says_so(runner: JobRunner) -> None:
+    job = finish(runner.submit("Restart", job_tasks.restart))
+    assert list(job.series) == ["depth"]
+
+
+def test_a_private_table_is_encoded_by_the_worker(runner: JobRunner) -> None:
+    example = EXAMPLES["two_groups_signal"]
+    job = finish(runner.submit("Rows", on_private_table, job_tasks.rows, example.load(), example.schema, 2))
+    assert (job.result, job.stage) == (1_000, "Reading the table")
+
+
 def test_a_quick_loop_loses_no_point_and_sends_few_messages() -> None:
     class Listener:
         def __init__(self) -> None:
-            self.contents: list[Any] = []
+            self.messages: list[StageMessage] = []
 
-        def put(self, message: tuple[str, str, Any]) -> None:
-            self.contents.append(message[2])
+        def put(self, message: Message) -> None:
+            assert isinstance(message, StageMessage)
+            self.messages.append(message)
 
     listener = Listener()
-    report = reporter("id", listener)
+    report = WorkerProgress("id", listener)
     for i in range(10_000):
         report("Sampling", i / 10_000, Point(series="height", x=i, y=i))
     report("Drawing rows", 1.0)
-    assert len(listener.contents) < 1_000
-    assert [point.x for _, _, points in listener.contents for point in points] == list(range(10_000))
+    assert len(listener.messages) < 1_000
+    assert [point.x for message in listener.messages for point in message.points] == list(range(10_000))
 
 
 def test_a_long_line_is_thinned_and_one_private_point_makes_it_private() -> None:

@@ -15,15 +15,8 @@ HOSTILE = "=<script>alert(1)</script> [x](javascript:y) `|**b** & ünï"
 """A column name that tries to be a formula, HTML, a link and a table cell at once."""
 
 
-class Deaf:
-    """A channel that nobody listens to."""
-
-    def put(self, message: tuple[str, str, Any]) -> None:
-        """Ignore it."""
-
-
 def outcome_of(table: pd.DataFrame, schema: Schema, key: str = "kd_tree", **order: Any) -> Outcome:
-    return run_order(table, schema, Order(mechanism=dp.MECHANISMS[key](), **{"epsilon": "1", **order}), "id", Deaf())
+    return run_order(table, schema, Order(mechanism=dp.MECHANISMS[key](), **{"epsilon": "1", **order}))
 
 
 def mixed_outcome(**order: Any) -> Outcome:

@@ -32,7 +32,6 @@ from dpsynth_core.teaching.sweep import (
     Sweep,
     SweepOrder,
     needed,
-    run_sweep,
     sweep,
     sweep_sizes,
 )
@@ -195,21 +194,6 @@ def test_progress_names_the_run_and_can_end_it() -> None:
 
     with pytest.raises(EndedError):
         sweep(EXAMPLE.load(), EXAMPLE.schema, ORDER, end)
-
-
-def test_a_worker_can_run_it() -> None:
-    class Heard:
-        def __init__(self) -> None:
-            self.messages: list[tuple[str, str, object]] = []
-
-        def put(self, message: tuple[str, str, object]) -> None:
-            self.messages.append(message)
-
-    heard = Heard()
-    order = SweepOrder(mechanisms=("kd_grid",), epsilons=(1.0,), repetitions=1)
-    found = run_sweep(EXAMPLE.load(), EXAMPLE.schema, order, "job", heard)
-    assert found.spots[0].bands
-    assert heard.messages[0][:2] == ("job", "stage")
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from dpsynth_core.teaching.sweep.aspects import ASPECTS, Aspect
 from dpsynth_core.teaching.sweep.found import Band, Spot, Sweep
 from dpsynth_core.teaching.sweep.needed import Needed, needed
 from dpsynth_core.teaching.sweep.order import EPSILONS, MECHANISM_KEYS, MOST_ANALYSTS, SweepOrder
-from dpsynth_core.teaching.sweep.run import KEPT_ROWS, run_sweep, sweep
-from dpsynth_core.teaching.sweep.sizes import Sizes, SizesOrder, run_sizes, sweep_sizes
+from dpsynth_core.teaching.sweep.run import KEPT_ROWS, sweep
+from dpsynth_core.teaching.sweep.sizes import Sizes, SizesOrder, sweep_sizes
 
 __all__ = [
     "ASPECTS",
@@ -24,8 +24,6 @@ __all__ = [
     "Sweep",
     "SweepOrder",
     "needed",
-    "run_sizes",
-    "run_sweep",
     "sweep",
     "sweep_sizes",
 ]

@@ -18,7 +18,6 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.progress import Progress, no_progress
-from dpsynth_core.runs.jobs import Channel, reporter
 from dpsynth_core.runs.synthesize import synthesize
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
@@ -59,11 +58,6 @@ def sweep(
     return Sweep(
         order=order, rows=original.private.n, spots=tuple(spots), references=aspects, group_references=groups
     )  # fmt: skip
-
-
-def run_sweep(table: pd.DataFrame, schema: Schema, order: SweepOrder, job_id: str, channel: Channel) -> Sweep:
-    """The task for a worker: reports every run, returns the sweep."""
-    return sweep(table, schema, order, reporter(job_id, channel))
 
 
 @dataclass(frozen=True, kw_only=True)

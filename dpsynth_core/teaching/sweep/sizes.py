@@ -11,7 +11,6 @@ import pandas as pd
 from dpsynth_core.errors import ParameterError, check_whole
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.progress import Point, Progress, no_progress
-from dpsynth_core.runs.jobs import Channel, reporter
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.teaching.sweep.aspects import ASPECTS
 from dpsynth_core.teaching.sweep.found import Sweep
@@ -102,11 +101,6 @@ def sweep_sizes(table: pd.DataFrame, schema: Schema, order: SizesOrder, progress
         rows = _resized(table, count, order.sweep.seed)
         found.append(sweep(rows, schema, order.sweep, _part(progress, count, place, len(order.rows))))
     return Sizes(order=order, sweeps=tuple(found))
-
-
-def run_sizes(table: pd.DataFrame, schema: Schema, order: SizesOrder, job_id: str, channel: Channel) -> Sizes:
-    """The task for a worker."""
-    return sweep_sizes(table, schema, order, reporter(job_id, channel))
 
 
 def _resized(table: pd.DataFrame, count: int, seed: int) -> pd.DataFrame:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 from dpsynth_core.diagnostics import DIAGNOSTICS, Diagnostic
-from dpsynth_core.diagnostics.evaluation import Evaluation, Examination, evaluate, run_examination
+from dpsynth_core.diagnostics.evaluation import Evaluation, evaluate
 from dpsynth_core.diagnostics.regression import RegressionDiagnostic
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.runs.configuration import Outcome
+from dpsynth_core.runs.jobs import on_private_table
 from pages.shared.formatting import number
 from pages.shared.session import Session, Subject
 from pages.shared.synthesize.actions import cancel, runner
@@ -39,10 +41,10 @@ def examine(session: Session, subject: Subject) -> None:
         cancel(session.examination)
     place, columns = subject
     outcome = session.outcomes[place]
-    examination = Examination(synthetic=outcome.tables[0], columns=columns, diagnostics=configured(outcome))
     session.subject = subject
+    task, table = partial(evaluate, columns=columns), session.data.table
     session.examination = runner().submit(
-        "Diagnostics", run_examination, session.data.table, outcome.schema, examination
+        "Diagnostics", on_private_table, task, table, outcome.schema, outcome.tables[0], configured(outcome)
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.inference.enquiry import Answer, Enquiry, run_enquiry
+from dpsynth_core.inference.enquiry import Answer, Enquiry, answer
 from dpsynth_core.inference.group_comparison import GroupComparison, group_labels, ordered
 from dpsynth_core.runs.configuration import published
 from dpsynth_core.runs.synthesize import Release
@@ -43,7 +43,7 @@ def ask(session: Session, question: Question) -> None:
         release=release_of(session, place), table=session.outcomes[place].tables[0], value=value, group=group
     )
     session.question = question
-    session.enquiry = runner().submit("What a p-value is worth", run_enquiry, enquiry)
+    session.enquiry = runner().submit("What a p-value is worth", answer, enquiry)
 
 
 def collect_answer(session: Session) -> None:

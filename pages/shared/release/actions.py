@@ -25,8 +25,9 @@ from dpsynth_core.review import (
     review_report,
 )
 from dpsynth_core.review.decision import Choice
-from dpsynth_core.review.evidence import Search, run_search
+from dpsynth_core.review.evidence import Search, gather
 from dpsynth_core.runs.configuration import Outcome
+from dpsynth_core.runs.jobs import on_private_table
 from dpsynth_core.table.private_table import PrivateTable
 from pages.shared.data.actions import account_of
 from pages.shared.diagnostics.actions import configured
@@ -74,7 +75,7 @@ def search(session: Session, place: int) -> None:
         outcome=outcome, diagnostics=configured(outcome), evaluation=session.found.get((place, outcome.schema.names))
     )
     session.searched = place
-    session.search = runner().submit("Review", run_search, session.data.table, outcome.schema, wanted)
+    session.search = runner().submit("Review", on_private_table, gather, session.data.table, outcome.schema, wanted)
 
 
 def collect_search(session: Session) -> None:

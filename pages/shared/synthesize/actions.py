@@ -51,7 +51,7 @@ def start(session: Session, order: Order) -> None:
     session.cost = f"ε {number(order.total.epsilon)}, δ {number(order.total.delta)}"
     session.expected = None if isinstance(plan, str) else max(plan.seconds * order.copies, 1.0)
     session.job = workers.submit(
-        order.mechanism.title, run_order, session.data.table, session.schema, order, settlement=settlement
+        order.mechanism.title, run_order, session.data.table, session.schema, order, charge=settlement
     )
 
 

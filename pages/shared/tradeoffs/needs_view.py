@@ -6,7 +6,7 @@ import streamlit as st
 
 from dpsynth_core.charts.sweeps import enough_chart
 from dpsynth_core.mechanisms import MECHANISMS
-from dpsynth_core.teaching.sweep import ASPECTS, Sizes, SizesOrder, run_sizes
+from dpsynth_core.teaching.sweep import ASPECTS, Sizes, SizesOrder, sweep_sizes
 from pages.shared.session import Session
 from pages.shared.tradeoffs.actions import PATIENCE, current_trial, sizes_seconds
 from pages.shared.tradeoffs.tables import Specimen
@@ -62,7 +62,7 @@ def _found(session: Session, specimen: Specimen) -> Sizes | None:
     seconds = sizes_seconds(order, specimen.schema)
     trial = current_trial(session, "needs", specimen)
     found = show_trial(
-        session, "needs", specimen, order, run_sizes, seconds=seconds, label="Work it out",
+        session, "needs", specimen, order, sweep_sizes, seconds=seconds, label="Work it out",
         auto=trial is None and seconds < 2 * PATIENCE,
     )  # fmt: skip
     return found if isinstance(found, Sizes) and found.aspects else None

@@ -10,7 +10,7 @@ import streamlit as st
 from dpsynth_core.charts.sweeps import moving_chart, multiples_chart, sweep_chart
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
-from dpsynth_core.teaching.sweep import ASPECTS, MOST_ANALYSTS, Sweep, SweepOrder, run_sweep
+from dpsynth_core.teaching.sweep import ASPECTS, MOST_ANALYSTS, Sweep, SweepOrder, sweep
 from pages.shared.layout import in_words
 from pages.shared.session import Session
 from pages.shared.tradeoffs.actions import PATIENCE, current_trial, sweep_seconds, sweepable, with_mechanisms
@@ -58,7 +58,7 @@ def sweep_found(session: Session, specimen: Specimen, label: str) -> Sweep | Non
         order = _ask_order(first)
         seconds = sweep_seconds(order, specimen.schema, n)
         found = show_trial(
-            session, KIND, specimen, order, run_sweep, seconds=seconds, auto=trial is None and seconds < PATIENCE,
+            session, KIND, specimen, order, sweep, seconds=seconds, auto=trial is None and seconds < PATIENCE,
             label=f"{label}: {order.runs} synthetic tables",
         )  # fmt: skip
     if found is None and trial is not None:
