@@ -12,8 +12,8 @@ from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.errors import ParameterError, check_choice, check_text, check_whole
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.column_sets import chosen_sets
-from dpsynth_core.mechanisms.mwem.weights import Measured, measure_query, reweigh, select_query, suggested_rounds
-from dpsynth_core.mechanisms.mwem.workload import Intervals, Marginals, Ranges, Workload
+from dpsynth_core.mechanisms.mwem.weights import MeasuredQuery, measure_query, reweigh, select_query, suggested_rounds
+from dpsynth_core.mechanisms.mwem.workload import IntervalWorkload, MarginalWorkload, RangeWorkload, Workload
 from dpsynth_core.mechanisms.parameters import PLACEMENTS, setting
 from dpsynth_core.mechanisms.partition.grid import Grid, bins_for
 from dpsynth_core.mechanisms.partition.model import PartitionModel
@@ -24,21 +24,21 @@ from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
-MOST_CELLS = 1_000_000
+MAX_CELLS = 1_000_000
 """Beyond this a full histogram is refused before anything is allocated."""
 SUGGESTED_CELLS = 150_000
 """A suggestion keeps the histogram this small where labels allow it, for speed."""
 ROWS_PER_SCALE = 5.0
-"""A suggestion gives a cell of a measured marginal about this many rows per unit of its noise scale."""
+"""Rows that a suggestion aims for in a cell of a measured marginal, per unit of its noise scale."""
 SUGGESTED_UPDATES = 3_000
-"""A suggestion goes so often over the measurements that about this many updates are made, at most 40 times."""
+"""Updates that a suggestion aims for by going over the measurements repeatedly, at most 40 times."""
 SECONDS_PER_UPDATE, SECONDS_PER_UPDATED_CELL = 1e-4, 4e-8
 SELECTION, MEASUREMENT = "which queries to measure", "counts of the selected queries"
 
 
 @dataclass(frozen=True, kw_only=True)
 class MWEM(Mechanism):
-    """Start from a uniform histogram; again and again find a query that it answers badly, measure it, correct it.
+    """Start from a uniform histogram; repeatedly select a query that it answers badly, measure it, correct it.
 
     Every round gets an equal share of epsilon: half to select a query (exponential mechanism), half to measure it. A
     query is never selected twice. If there are no more queries than rounds, all are measured and none is selected.
@@ -46,32 +46,35 @@ class MWEM(Mechanism):
 
     key: ClassVar[str] = "mwem"
     title: ClassVar[str] = "MWEM"
-    summary: ClassVar[str] = "Corrects a uniform histogram where it answers the chosen questions worst."
-    good_for: ClassVar[str] = "A few columns and known questions. Beware of false discoveries: it is coarse."
+    summary: ClassVar[str] = "Starts from a uniform histogram and corrects it where it answers your questions worst."
+    good_for: ClassVar[str] = (
+        "A few columns and questions that you know in advance. It is coarse: beware of false discoveries."
+    )
     beware: ClassVar[str] = (
-        "Only the questions that were chosen are fitted; between them the rows are nearly uniform, which "
-        "makes ordinary tests find differences that are not there."
+        "Only the chosen questions are fitted; everything else is nearly uniform, so ordinary tests may find "
+        "differences that do not exist."
     )
     paper: ClassVar[str] = "Hardt, Ligett & McSherry (2012); Montoya Perez et al. (2024), section 3.2."
 
     bins: int | None = None
     """Cells along every numeric column. None: as declared in the schema."""
     rounds: int | None = None
-    """Queries that are selected and measured (T). None: balances learning against noise, from public facts."""
+    """Number of queries to select and measure (T). None: balances learning against noise, from public facts."""
     workload: Literal["marginals", "ranges", "intervals"] = "marginals"
-    """What a query is: the counts over all combinations of some columns; one box of halves, quarters, ... or labels of
-    some columns; or a run of cells of the histogram laid out in one line, as in paper 004's software."""
+    """What a query is: the counts over all combinations of values of some columns; the count of one box of halves,
+    quarters, ... or labels of some columns; or the count of a run of consecutive cells of the flattened histogram, as
+    in Montoya Perez et al. (2024)."""
     order: int = setting(2, title="Columns in a question")
     """How many columns a query is about, for marginals and ranges."""
     columns: str | None = setting(None, title="Questions", advanced=True)
     """The columns asked about together, as in 'age, sex; age, income'. None: every set of that order."""
     passes: int = setting(40, advanced=True)
-    """How often, at most, a round goes again over all measurements so far, which costs time but no epsilon."""
+    """Maximum number of times that a round goes over all measurements so far again, which costs time but no epsilon."""
     step: Literal["relative", "paper"] = setting("relative", title="Correction", advanced=True)
-    """How far a count q is corrected towards its measurement m: by (m - q) / (2 max(m, q)), which soon gets there for
+    """How far a count q is corrected towards its measurement m: by (m - q) / (2 max(m, q)), which converges quickly for
     large and small counts alike, or by the paper's (m - q) / (2n)."""
     estimate: Literal["average", "last"] = setting("average", title="Histogram released", advanced=True)
-    """Which histogram is released: the mean over all rounds, as the theorem has it, or the last one."""
+    """The mean histogram over all rounds, as in the theorem, or the last one."""
     placement: Literal["uniform", "centre"] = setting("uniform", advanced=True, labels=PLACEMENTS)
     """Where a row lies in its cell: anywhere, or in the middle."""
 
@@ -95,7 +98,7 @@ class MWEM(Mechanism):
         rounds = suggested_rounds(n, granted, SUGGESTED_CELLS, queries)
         # Half of a round's share measures, all of it where nothing is left to select: scale b = 2 / share.
         share = granted / rounds / (2 if rounds < queries else 1)
-        per_marginal = n / (ROWS_PER_SCALE * Marginals.sensitivity / share)
+        per_marginal = n / (ROWS_PER_SCALE * MarginalWorkload.sensitivity / share)
         numeric = max(sum(column.is_numeric for column in schema), 1)
         bins = max(2, math.floor(per_marginal ** (1 / min(order, numeric))))
         bins = min(bins, bins_for(schema, SUGGESTED_CELLS))
@@ -103,9 +106,9 @@ class MWEM(Mechanism):
             bins=bins,
             rounds=rounds,
             passes=max(4, min(40, 2 * SUGGESTED_UPDATES // (rounds * (rounds + 1)))),
-            reason=f"{rounds} round(s) balance what is learned against the noise for {n:,} rows; {bins} bins per "
-            f"numeric column give a cell of a measured pair about {ROWS_PER_SCALE:g} times its noise where the columns "
-            "allow it.",
+            reason=f"{rounds} round(s) balance what is learned against the noise for {n:,} rows. With {bins} bins per "
+            f"numeric column, a cell of a measured pair holds about {ROWS_PER_SCALE:g} times its noise, where the "
+            "columns allow it.",
         )
 
     @classmethod
@@ -118,18 +121,6 @@ class MWEM(Mechanism):
             "intervals": cls(bins=2, workload="intervals", rounds=2, passes=1, step="paper", estimate="last"),
         }
 
-    @classmethod
-    def paper_default(cls, *, bins: int | None = None, rows: int | None = None) -> Self:
-        """As run in paper 004: its software's default hyper-parameters (10 rounds, 10 repetitions, all intervals).
-
-        That software returns the last histogram and picks by noisy maximum; here the exponential mechanism picks.
-        """
-        return cls(
-            bins=bins, rows=rows, workload="intervals", rounds=10, passes=10, step="paper", estimate="last",
-            placement="centre",
-            reason="Paper 004 ran MWEM with the defaults of its software: 10 rounds, 10 repetitions, every interval.",
-        )  # fmt: skip
-
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
         """Selections and measurements, in equal parts."""
         grid = self._grid(schema)
@@ -141,10 +132,13 @@ class MWEM(Mechanism):
         stages.append(Stage(label=MEASUREMENT, epsilon=measuring.epsilon * rounds, scale=scale))
         updates = self.passes * rounds * (rounds + 1) // 2 + rounds
         return Plan(
-            stages=tuple(stages), cuts=grid.shape, cells=grid.cells, draws=rounds * int(workload.sizes.max()),
+            stages=tuple(stages),
+            cuts=grid.shape,
+            cells=grid.cells,
+            draws=rounds * int(workload.sizes.max()),
             values=n * len(schema.columns) + grid.cells,
             computing=updates * (SECONDS_PER_UPDATE + SECONDS_PER_UPDATED_CELL * grid.cells),
-        )  # fmt: skip
+        )
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Select, measure, reweigh, for as many rounds as there are."""
@@ -153,21 +147,28 @@ class MWEM(Mechanism):
         rounds = self._rounds(grid, workload, table.n, noise.budget)
         selecting, measuring = _shares(noise.budget, rounds, len(workload))
         progress("Counting the cells", 0.0)
-        histogram = _dense(grid, table)
+        histogram = _histogram(grid, table)
         weights = np.full(grid.shape, table.n / grid.cells)
         average: FloatArray = np.zeros(grid.shape)
-        measured: list[Measured] = []
+        measured: list[MeasuredQuery] = []
         for round_ in range(rounds):
             progress(f"Round {round_ + 1} of {rounds}", round_ / rounds)
             query = round_
             if selecting is not None:
                 query = select_query(
-                    workload, histogram, weights, noise, epsilon=selecting.epsilon, measuring=measuring.epsilon,
-                    taken=[step.query for step in measured], label=SELECTION,
-                )  # fmt: skip
-            step = measure_query(workload, histogram, noise, query=query, epsilon=measuring.epsilon, label=MEASUREMENT)
-            measured.append(step)
-            weights = reweigh(workload, weights, measured, rows=table.n, passes=self.passes, step=self.step)
+                    workload,
+                    histogram,
+                    weights,
+                    noise,
+                    epsilon=selecting.epsilon,
+                    measuring=measuring.epsilon,
+                    taken=[each.query for each in measured],
+                    label=SELECTION,
+                )
+            measured.append(
+                measure_query(workload, histogram, noise, query=query, epsilon=measuring.epsilon, label=MEASUREMENT)
+            )
+            weights = reweigh(workload, weights, measured, rows=table.n, passes=self.passes, correction=self.step)
             average += weights / rounds
         released = average if self.estimate == "average" else weights
         cells = np.column_stack(np.unravel_index(np.arange(grid.cells), grid.shape)).astype(np.int64)
@@ -176,19 +177,23 @@ class MWEM(Mechanism):
 
     def _grid(self, schema: Schema) -> Grid:
         grid = Grid.of(schema, self.bins)
-        if grid.cells > MOST_CELLS:
+        if grid.cells > MAX_CELLS:
             raise ParameterError(
-                "cells", grid.cells, allowed=f"at most {MOST_CELLS:,} for mwem, which keeps every cell of a histogram",
-                remedy="Use fewer bins or columns, or private_pgm or kd_tree, which fit any domain.",
-            )  # fmt: skip
+                "cells",
+                grid.cells,
+                allowed=f"at most {MAX_CELLS:,} for mwem, which stores every cell of a histogram",
+                remedy="Use fewer bins or columns, or private_pgm or kd_tree, which work with any number of cells.",
+            )
         return grid
 
     def _workload(self, grid: Grid, schema: Schema) -> Workload:
         if self.workload == "intervals":
-            return Intervals(shape=grid.shape)
+            return IntervalWorkload(shape=grid.shape)
         named = chosen_sets(self.columns, schema, self.order, parameter="columns")
         sets = tuple(tuple(schema.names.index(name) for name in group) for group in named)
-        return Marginals(shape=grid.shape, sets=sets) if self.workload == "marginals" else Ranges.of(grid.axes, sets)
+        if self.workload == "ranges":
+            return RangeWorkload.of(grid.axes, sets)
+        return MarginalWorkload(shape=grid.shape, sets=sets)
 
     def _rounds(self, grid: Grid, workload: Workload, n: int, budget: Budget) -> int:
         if self.rounds is not None:
@@ -204,7 +209,7 @@ def _shares(budget: Budget, rounds: int, queries: int) -> tuple[Budget | None, B
     return selecting, measuring
 
 
-def _dense(grid: Grid, table: PrivateTable) -> IntArray:
+def _histogram(grid: Grid, table: PrivateTable) -> IntArray:
     """Every cell's rows: private."""
     cells, counts = grid.count(table)
     histogram = np.zeros(grid.shape, dtype=np.int64)

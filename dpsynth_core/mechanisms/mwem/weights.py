@@ -14,28 +14,26 @@ from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.mechanisms.mwem.workload import Workload
 from dpsynth_core.privacy.noise import Noise
 
+Correction: TypeAlias = Literal["relative", "paper"]
 GRID = 2.0**16
 """Weights enter scores as multiples of 1/GRID: sums of them are exact, so that scores have exactly the sensitivity that
 is claimed and no rounding error comes on top."""
-
-
-Step: TypeAlias = Literal["relative", "paper"]
-SETTLED = 1e-5
+CONVERGED = 1e-5
 """Updates that change no weight by more than this share are not repeated."""
-
-
 TINY = 1e-300
-"""Keeps a relative step defined where both counts are zero; smaller weights do not exist."""
+"""Keeps a relative correction defined where both counts are zero; smaller weights do not exist."""
+MAX_SUGGESTED_ROUNDS = 40
+"""More rounds than this are slow and hardly ever better."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class MeasuredQuery:
     """A query and its noisy answer."""
 
     query: int
-    """Its place in the workload."""
+    """Its index in the workload."""
     values: FloatArray
-    """Noisy counts, brought back between 0 and the number of rows."""
+    """Noisy counts, clipped to between 0 and the number of rows."""
 
 
 def select_query(
@@ -57,47 +55,54 @@ def select_query(
     """
     left = np.setdiff1d(np.arange(len(workload)), np.fromiter(taken, dtype=np.int64, count=len(taken)))
     errors = workload.norms(histogram - np.rint(weights * GRID) / GRID)
-    price = np.rint(workload.sizes * (float(workload.sensitivity / measuring) * GRID)) / GRID
-    # Beyond every possible gain the price does not matter, and scores stay where floats are exact.
-    scores = errors - np.minimum(price, 2.0 * histogram.sum())
-    chosen = noise.exponential(scores[left], sensitivity=workload.sensitivity, epsilon=epsilon, label=label)
-    return int(left[chosen])
+    penalty = np.rint(workload.sizes * (float(workload.sensitivity / measuring) * GRID)) / GRID
+    # Beyond every possible gain the penalty does not matter, and scores stay where floats are exact.
+    scores = errors - np.minimum(penalty, 2.0 * histogram.sum())
+    index = noise.exponential(scores[left], sensitivity=workload.sensitivity, epsilon=epsilon, label=label)
+    return int(left[index])
 
 
 def measure_query(
     workload: Workload, histogram: IntArray, noise: Noise, *, query: int, epsilon: Fraction, label: str
-) -> Measured:
+) -> MeasuredQuery:
     """A query's counts plus discrete Laplace noise of scale sensitivity/epsilon."""
     exact = workload.answer(histogram, query)
     noisy = noise.laplace(exact, sensitivity=workload.sensitivity, epsilon=epsilon, label=label)
-    # n is public, so that what the noise carried out of range can be brought back.
-    return Measured(query=query, values=np.clip(noisy, 0, histogram.sum()).astype(np.float64))
+    # n is public, so counts that the noise moved out of range can be clipped.
+    return MeasuredQuery(query=query, values=np.clip(noisy, 0, histogram.sum()).astype(np.float64))
 
 
 def reweigh(
-    workload: Workload, weights: FloatArray, measured: Sequence[Measured], *, rows: int, passes: int, step: Step
+    workload: Workload,
+    weights: FloatArray,
+    measured: Sequence[MeasuredQuery],
+    *,
+    rows: int,
+    passes: int,
+    correction: Correction,
 ) -> FloatArray:
     """The newest measurement once, then all of them in turn: w(x) <- w(x) exp(q(x) (m - q(w)) / 2n), sum n.
 
-    Repeating them costs nothing, because they are already paid for (Hardt et al., section 3.3). With a relative step
-    the error is divided by the larger of m and q(w) instead of n: the same fixed point, sooner.
+    Repeating them costs nothing, because they are already paid for (Hardt et al., section 3.3). With a relative
+    correction the error is divided by the larger of m and q(w) instead of n: the same fixed point, sooner.
     """
     fitted = weights.copy()
-    _correct(workload, fitted, measured[-1], rows, step)
+    _update(workload, fitted, measured[-1], rows, correction)
     for _ in range(passes):
-        if max(_correct(workload, fitted, each, rows, step) for each in measured) < SETTLED:
+        if max(_update(workload, fitted, each, rows, correction) for each in measured) < CONVERGED:
             break
     fitted *= rows / fitted.sum()
     return fitted
 
 
-def _correct(workload: Workload, weights: FloatArray, measured: Measured, rows: int, step: Step) -> float:
+def _update(
+    workload: Workload, weights: FloatArray, measured: MeasuredQuery, rows: int, correction: Correction
+) -> float:
     """One multiplicative update in place; returns the largest change of a logarithm."""
-    before = workload.answer(weights, measured.query)
-    whole = rows if step == "paper" else np.maximum(np.maximum(measured.values, before), TINY)
-    change = (measured.values - before) / (2 * whole)
-    factors = np.exp(change)
-    workload.scale(weights, measured.query, factors)
+    answer = workload.answer(weights, measured.query)
+    scale = rows if correction == "paper" else np.maximum(np.maximum(measured.values, answer), TINY)
+    change = (measured.values - answer) / (2 * scale)
+    workload.scale(weights, measured.query, np.exp(change))
     # By their sum, not by how the update should have changed it: rounding errors of such a rule grow with every pass.
     weights *= rows / weights.sum()
     return float(np.abs(change).max())
@@ -109,8 +114,4 @@ def suggested_rounds(rows: int, epsilon: float, cells: int, queries: int) -> int
     Setting the derivative to zero gives T^(3/2) = n epsilon sqrt(ln|X|) / (10 ln|Q|).
     """
     balance: float = rows * epsilon * math.sqrt(math.log(max(cells, 2))) / (10 * math.log(max(queries, 2)))
-    return max(1, min(queries, MOST_SUGGESTED_ROUNDS, round(math.pow(balance, 2 / 3))))
-
-
-MOST_SUGGESTED_ROUNDS = 40
-"""More rounds than this are slow and hardly ever better."""
+    return max(1, min(queries, MAX_SUGGESTED_ROUNDS, round(math.pow(balance, 2 / 3))))

@@ -21,7 +21,7 @@ from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.mechanisms.partition.axis import Axis
 
-MOST_QUERIES = 2_000_000
+MAX_QUERIES = 2_000_000
 """Beyond this a workload is refused: every query is scored in every round."""
 
 
@@ -31,7 +31,6 @@ class Workload(ABC):
     sensitivity: ClassVar[int]
     """Most that one replaced row can change any one query's answer, in L1."""
     shape: tuple[int, ...]
-    """Of the histograms."""
 
     @property
     @abstractmethod
@@ -55,13 +54,12 @@ class Workload(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Marginals(Workload):
-    """Each query is a whole marginal: the counts over every combination of a set of columns."""
+class MarginalWorkload(Workload):
+    """Each query is a marginal: the counts over every combination of values of a set of columns."""
 
     sensitivity: ClassVar[int] = 2
 
     shape: tuple[int, ...]
-    """Of the histograms."""
     sets: tuple[tuple[int, ...], ...]
     """The axes of each marginal, in ascending order."""
 
@@ -86,23 +84,22 @@ class Marginals(Workload):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ranges(Workload):
+class RangeWorkload(Workload):
     """Each query counts one box: a range of every column of a set (halves, quarters, ..., or one label)."""
 
     sensitivity: ClassVar[int] = 1
 
     shape: tuple[int, ...]
-    """Of the histograms."""
     sets: tuple[tuple[int, ...], ...]
     """The axes of each group of boxes, in ascending order."""
     cuts: tuple[tuple[tuple[int, int], ...], ...]
     """The ranges [from, to) of each axis; the first is the whole axis."""
 
     @classmethod
-    def of(cls, axes: Sequence[Axis], sets: tuple[tuple[int, ...], ...]) -> Ranges:
+    def of(cls, axes: Sequence[Axis], sets: tuple[tuple[int, ...], ...]) -> RangeWorkload:
         """Every box over the axes of a set."""
         cuts = tuple(_ranges(axis) for axis in axes)
-        _check_number(sum(math.prod(len(cuts[axis]) for axis in group) - 1 for group in sets))
+        _check_queries(sum(math.prod(len(cuts[axis]) for axis in group) - 1 for group in sets))
         return cls(shape=tuple(axis.size for axis in axes), sets=sets, cuts=cuts)
 
     @cached_property
@@ -121,15 +118,15 @@ class Ranges(Workload):
 
     def norms(self, difference: FloatArray) -> FloatArray:
         """Of every box, by sums along one axis after the other."""
-        found = []
+        norms = []
         for group in self.sets:
             sums = difference.sum(axis=tuple(axis for axis in range(difference.ndim) if axis not in group))
-            for place, axis in enumerate(group):
-                ends = np.insert(np.cumsum(sums, axis=place), 0, 0.0, axis=place)
+            for i, axis in enumerate(group):
+                cumulated = np.insert(np.cumsum(sums, axis=i), 0, 0.0, axis=i)
                 low, high = np.array(self.cuts[axis]).T
-                sums = ends.take(high, axis=place) - ends.take(low, axis=place)
-            found.append(np.abs(sums).ravel()[1:])
-        return np.concatenate(found)
+                sums = cumulated.take(high, axis=i) - cumulated.take(low, axis=i)
+            norms.append(np.abs(sums).ravel()[1:])
+        return np.concatenate(norms)
 
     def _box(self, query: int) -> tuple[slice, ...]:
         box = self.boxes[query]
@@ -145,27 +142,24 @@ class Ranges(Workload):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Intervals(Workload):
-    """Each query counts a run of consecutive cells of the histogram, laid out in one line: all of them, as in the
-    software that paper 004 ran.
-    """
+class IntervalWorkload(Workload):
+    """Each query counts a run of consecutive cells of the flattened histogram, as in Montoya Perez et al. (2024)."""
 
     sensitivity: ClassVar[int] = 1
 
     shape: tuple[int, ...]
-    """Of the histograms."""
 
     def __post_init__(self) -> None:
         cells = math.prod(self.shape)
-        _check_number(cells * (cells + 1) // 2)
+        _check_queries(cells * (cells + 1) // 2)
 
     @cached_property
     def ends(self) -> tuple[IntArray, IntArray]:
         """First cell of every run and one past the last, without the run that holds everything."""
         cells = math.prod(self.shape)
         low, high = np.triu_indices(cells + 1, k=1)
-        kept = (high - low < cells) | (cells == 1)
-        return low[kept], high[kept]
+        partial = (high - low < cells) | (cells == 1)
+        return low[partial], high[partial]
 
     @cached_property
     def sizes(self) -> IntArray:
@@ -189,24 +183,25 @@ class Intervals(Workload):
         histogram.reshape(-1)[low[query] : high[query]] *= factors[0]
 
 
-def _check_number(queries: int) -> None:
-    if queries > MOST_QUERIES:
+def _check_queries(queries: int) -> None:
+    if queries > MAX_QUERIES:
         raise ParameterError(
-            "workload", f"{queries:,} queries", allowed=f"at most {MOST_QUERIES:,} queries",
+            "workload",
+            f"{queries:,} queries",
+            allowed=f"at most {MAX_QUERIES:,} queries",
             remedy="Use fewer bins, a lower order, or the workload of marginals.",
-        )  # fmt: skip
+        )
 
 
 def _ranges(axis: Axis) -> tuple[tuple[int, int], ...]:
     """The whole axis first, then halves, quarters, ... of a numeric one and each label of another; missing alone."""
-    found: dict[tuple[int, int], None] = {(0, axis.size): None}
-    parts = 1 if axis.column.is_numeric else axis.slots
-    while parts <= axis.slots:
-        for part in range(parts):
-            found[part * axis.slots // parts, (part + 1) * axis.slots // parts] = None
+    ranges, slots = [(0, axis.size)], axis.slots
+    parts = 1 if axis.column.is_numeric else slots
+    while parts <= slots:
+        ranges += [(part * slots // parts, (part + 1) * slots // parts) for part in range(parts)]
         parts *= 2
     if axis.column.is_numeric:
-        found.update({(slot, slot + 1): None for slot in range(axis.slots)})
+        ranges += [(slot, slot + 1) for slot in range(slots)]
     if axis.missing is not None:
-        found[axis.missing, axis.missing + 1] = None
-    return tuple(found)
+        ranges.append((axis.missing, axis.missing + 1))
+    return tuple(dict.fromkeys(ranges))

@@ -94,7 +94,7 @@ class MwemReselects(MWEM):
             call = Call(primitive="exponential", private=errors, parameters=(scale,), charge=noise.charges[-1])
             query = _reselected(query, [step.query for step in measured], call, noise)
             measured.append(measure_query(workload, histogram, noise, query=query, epsilon=share, label="measure"))
-            weights = reweigh(workload, weights, measured, rows=table.n, passes=1, step="relative")
+            weights = reweigh(workload, weights, measured, rows=table.n, passes=1, correction="relative")
         cells = np.column_stack(np.unravel_index(np.arange(grid.cells), grid.shape)).astype(np.int64)
         return PartitionModel.of(grid.axes, cells, cells + 1, weights.ravel(), rows=table.n, centre=False)
 

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import dpsynth_core as dp
-from dpsynth_core.mechanisms.mwem.mechanism import MOST_CELLS, MWEM
-from dpsynth_core.mechanisms.mwem.weights import Measured, reweigh, select_query, suggested_rounds
-from dpsynth_core.mechanisms.mwem.workload import Marginals
+from dpsynth_core.mechanisms.mwem.mechanism import MAX_CELLS, MWEM
+from dpsynth_core.mechanisms.mwem.weights import MeasuredQuery, reweigh, select_query, suggested_rounds
+from dpsynth_core.mechanisms.mwem.workload import MarginalWorkload
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.privacy.recording import Recorder, Replay
@@ -66,7 +66,7 @@ def test_where_every_query_is_measured_none_is_selected() -> None:
 
 
 def test_a_query_is_never_selected_twice() -> None:
-    workload = Marginals(shape=(6, 2, 4), sets=((0,), (1,), (2,), (0, 1)))
+    workload = MarginalWorkload(shape=(6, 2, 4), sets=((0,), (1,), (2,), (0, 1)))
     histogram = np.random.default_rng(0).integers(0, 9, workload.shape)
     for seed in range(30):
         noise = SeededNoise(Budget.of(100), seed)
@@ -89,7 +89,7 @@ def test_a_query_is_never_selected_twice() -> None:
 
 
 def test_selection_prefers_what_the_weights_answer_badly() -> None:
-    workload = Marginals(shape=(3, 2), sets=((0,), (1,)))
+    workload = MarginalWorkload(shape=(3, 2), sets=((0,), (1,)))
     histogram = np.array([[500, 500], [0, 0], [0, 0]])
     weights = np.full((3, 2), 1000 / 6)
     chosen = [
@@ -110,10 +110,10 @@ def test_selection_prefers_what_the_weights_answer_badly() -> None:
 
 @pytest.mark.parametrize("step", ["relative", "paper"])
 def test_exact_measurements_are_met(step: Any) -> None:
-    workload = Marginals(shape=(3, 2), sets=((0,), (1,)))
+    workload = MarginalWorkload(shape=(3, 2), sets=((0,), (1,)))
     target = np.array([[30, 10], [40, 0], [15, 5]], dtype=np.int64)
-    measured = [Measured(query=q, values=workload.answer(target, q).astype(float)) for q in (0, 1)]
-    fitted = reweigh(workload, np.full((3, 2), 100 / 6), measured, rows=100, passes=3000, step=step)
+    measured = [MeasuredQuery(query=q, values=workload.answer(target, q).astype(float)) for q in (0, 1)]
+    fitted = reweigh(workload, np.full((3, 2), 100 / 6), measured, rows=100, passes=3000, correction=step)
     for query in (0, 1):
         np.testing.assert_allclose(workload.answer(fitted, query), workload.answer(target, query), atol=0.05)
     # The fit with the fewest assumptions: with both margins given, independence.
@@ -123,9 +123,9 @@ def test_exact_measurements_are_met(step: Any) -> None:
 @pytest.mark.parametrize("step", ["paper", "relative"])
 def test_weights_add_up_and_stay_positive_however_often_they_are_corrected(step: Any) -> None:
     """Noise that left nothing of any count can never be met, so that every pass corrects again."""
-    workload = Marginals(shape=(4, 3), sets=((0,), (1,)))
-    low = [Measured(query=0, values=np.zeros(4)), Measured(query=1, values=np.array([2.0, 0, 0]))]
-    fitted = reweigh(workload, np.full((4, 3), 100 / 12 + 1e-12), low, rows=100, passes=2_000, step=step)
+    workload = MarginalWorkload(shape=(4, 3), sets=((0,), (1,)))
+    low = [MeasuredQuery(query=0, values=np.zeros(4)), MeasuredQuery(query=1, values=np.array([2.0, 0, 0]))]
+    fitted = reweigh(workload, np.full((4, 3), 100 / 12 + 1e-12), low, rows=100, passes=2_000, correction=step)
     assert (fitted >= 0).all()
     assert fitted.sum() == pytest.approx(100)
 
@@ -175,7 +175,7 @@ def test_too_many_cells_are_refused_with_their_number_before_anything_is_allocat
     with pytest.raises(dp.ParameterError) as caught:
         MWEM().fit(table, noise)
     assert str(8**20) in str(caught.value)
-    assert f"{MOST_CELLS:,}" in str(caught.value)
+    assert f"{MAX_CELLS:,}" in str(caught.value)
     assert "private_pgm" in str(caught.value)
     assert noise.charges == ()
 
@@ -191,7 +191,8 @@ def test_the_user_chooses_the_questions() -> None:
 
 
 def test_the_papers_variant_runs_ten_rounds_of_intervals() -> None:
-    release = dp.synthesize(dp.PrivateTable(frame(), SMALL_SCHEMA), MWEM.paper_default(bins=5), epsilon=1, seed=1)
+    paper = MWEM(workload="intervals", bins=5, rounds=10, passes=10, step="paper", estimate="last", placement="centre")
+    release = dp.synthesize(dp.PrivateTable(frame(), SMALL_SCHEMA), paper, epsilon=1, seed=1)
     assert [charge.primitive for charge in release.charges] == ["exponential", "laplace"] * 10
     assert release.sample()["y"].round(6).isin([0.1, 0.3, 0.5, 0.7, 0.9]).all()
 

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 
 import dpsynth_core as dp
 from dpsynth_core.mechanisms.column_sets import every_set, read_sets
-from dpsynth_core.mechanisms.mwem.workload import MOST_QUERIES, Intervals, Marginals, Ranges, Workload
+from dpsynth_core.mechanisms.mwem.workload import (
+    MAX_QUERIES,
+    IntervalWorkload,
+    MarginalWorkload,
+    RangeWorkload,
+    Workload,
+)
 from dpsynth_core.mechanisms.partition.grid import Grid
 from dpsynth_core.table.schema import Schema
 from tests.tables.schemas import SMALL_SCHEMA
@@ -20,9 +26,9 @@ from tests.tables.schemas import SMALL_SCHEMA
 GRID = Grid.of(SMALL_SCHEMA, None)
 PAIRS = ((0, 1), (0, 2), (1, 2))
 WORKLOADS: dict[str, Workload] = {
-    "marginals": Marginals(shape=GRID.shape, sets=(*PAIRS, (1,), (0, 1, 2))),
-    "ranges": Ranges.of(GRID.axes, PAIRS),
-    "intervals": Intervals(shape=GRID.shape),
+    "marginals": MarginalWorkload(shape=GRID.shape, sets=(*PAIRS, (1,), (0, 1, 2))),
+    "ranges": RangeWorkload.of(GRID.axes, PAIRS),
+    "intervals": IntervalWorkload(shape=GRID.shape),
 }
 each = pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS.keys())
 
@@ -83,7 +89,7 @@ def unit(cell: int) -> np.ndarray[Any, Any]:
 
 
 def test_ranges_hold_every_half_every_value_every_label_and_missing() -> None:
-    boxes = Ranges.of(GRID.axes, ((0, 1),)).boxes
+    boxes = RangeWorkload.of(GRID.axes, ((0, 1),)).boxes
     assert {(0, 2), (2, 5), (5, 6), (4, 5)} <= {box[0] for box in boxes if 0 in box}
     assert {(0, 1), (1, 2)} == {box[1] for box in boxes if 1 in box}
     assert {} not in boxes
@@ -92,7 +98,7 @@ def test_ranges_hold_every_half_every_value_every_label_and_missing() -> None:
 
 def test_too_many_queries_are_refused_before_they_are_listed() -> None:
     with pytest.raises(dp.ParameterError, match="at most 2,000,000 queries"):
-        Intervals(shape=(MOST_QUERIES,))
+        IntervalWorkload(shape=(MAX_QUERIES,))
     wide = Schema.from_dict({"columns": [{"name": f"c{i}", "kind": "boolean"} for i in range(60)]})
     with pytest.raises(dp.ParameterError, match="order is 5"):
         every_set(wide, 5)
