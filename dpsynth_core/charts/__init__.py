@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dpsynth_core.charts.columns import column_chart, compare_chart
-from dpsynth_core.charts.discoveries import groups_chart, reliability_chart, replay_chart
 from dpsynth_core.charts.domain import pair_size_chart, range_chart
-from dpsynth_core.charts.live import series_chart
+from dpsynth_core.charts.p_values import groups_chart, reliability_chart, replay_chart
 from dpsynth_core.charts.privacy import (
     attacker_certainty,
     domain_chart,
@@ -14,6 +13,7 @@ from dpsynth_core.charts.privacy import (
     split_chart,
     split_words,
 )
+from dpsynth_core.charts.series import series_chart
 from dpsynth_core.charts.theme import ORIGINAL, SYNTHETIC, Chart
 
 __all__ = [

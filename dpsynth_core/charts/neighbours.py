@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.charts.theme import COLORWAY, REFERENCE, SYNTHETIC_PATTERN, Chart, new_figure
-from dpsynth_core.teaching.neighbours import STATISTIC, Demonstration
+from dpsynth_core.teaching.neighbours import STATISTIC, NeighbourDemonstration
 
 BINS = 30
 
 
-def neighbours_chart(shown: Demonstration) -> Chart:
+def neighbours_chart(shown: NeighbourDemonstration) -> Chart:
     """Two histograms on one axis, and the event that tells them apart best."""
     both = np.append(shown.with_row, shown.without)
     low, high = float(both.min()), float(both.max())

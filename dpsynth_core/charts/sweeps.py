@@ -28,7 +28,7 @@ from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.encoding import codec_for
 from dpsynth_core.table.schema import Schema
-from dpsynth_core.teaching.sweep import ASPECTS, Sizes, Spot, Sweep
+from dpsynth_core.teaching.sweep import ASPECTS, SizeSweepResult, SweepPoint, SweepResult
 
 # The first two colours stand for original and synthetic everywhere, so lines of mechanisms begin with the third.
 LINES = (
@@ -54,16 +54,16 @@ GROUP_ERROR_SHOWN = 1.5
 """Of a group's own size, at the top of that picture."""
 
 
-def sweep_chart(found: Sweep, aspects: Sequence[str]) -> Chart:
+def sweep_chart(found: SweepResult, aspects: Sequence[str]) -> Chart:
     """Several aspects over one axis of epsilon: a line and a band for each mechanism, beside a fresh sample's level."""
     figure = make_subplots(
         rows=len(aspects), cols=1, shared_xaxes=True, vertical_spacing=0.3 / len(aspects),
         subplot_titles=[ASPECTS[aspect].short for aspect in aspects],
     )  # fmt: skip
     rows = []
-    peeks = {(spot.mechanism, spot.epsilon): _peek(spot.table) for spot in found.spots}
+    peeks = {(point.mechanism, point.epsilon): _peek(point.table) for point in found.points}
     for place, aspect in enumerate(aspects, start=1):
-        for turn, key in enumerate(found.order.mechanisms):
+        for turn, key in enumerate(found.config.mechanisms):
             line = found.line(key, aspect)
             if line:
                 drawn = _line(figure, line, aspect, LINES[turn % len(LINES)], place, peeks)
@@ -89,7 +89,7 @@ def sweep_chart(found: Sweep, aspects: Sequence[str]) -> Chart:
 
 
 def _line(  # noqa: PLR0917  the order of arguments is that of the caller's
-    figure: go.Figure, line: Sequence[Spot], aspect: str, style: tuple[str, str, str], place: int,
+    figure: go.Figure, line: Sequence[SweepPoint], aspect: str, style: tuple[str, str, str], place: int,
     peeks: Mapping[tuple[str, float], str],
 ) -> pd.DataFrame:  # fmt: skip
     """One mechanism in one panel, and its numbers."""
@@ -97,12 +97,12 @@ def _line(  # noqa: PLR0917  the order of arguments is that of the caller's
     colour, dash, symbol = style
     frame = pd.DataFrame(
         {
-            "measure": kind.short, "mechanism": title, "epsilon": [spot.epsilon for spot in line],
-            **{end: [getattr(spot.bands[aspect], end) for spot in line] for end in ("low", "middle", "high")},
+            "measure": kind.short, "mechanism": title, "epsilon": [point.epsilon for point in line],
+            **{end: [getattr(point.bands[aspect], end) for point in line] for end in ("low", "middle", "high")},
         }
     )  # fmt: skip
     _band(figure, frame, colour, place)
-    marks = [(spot.mechanism, spot.epsilon) for spot in line]
+    marks = [(point.mechanism, point.epsilon) for point in line]
     said = [f"{kind.say(b.middle)} ({kind.say(b.low)} to {kind.say(b.high)})" for b in (s.bands[aspect] for s in line)]
     figure.add_scatter(
         x=frame["epsilon"], y=frame["middle"], mode="lines+markers", name=title, showlegend=False,
@@ -114,9 +114,9 @@ def _line(  # noqa: PLR0917  the order of arguments is that of the caller's
     return frame
 
 
-def _grounds(found: Sweep, line: Sequence[Spot], aspect: str) -> dict[str, Any]:
+def _grounds(found: SweepResult, line: Sequence[SweepPoint], aspect: str) -> dict[str, Any]:
     """What each number rests on, and what it is to be held against."""
-    times = [spot.analysts if ASPECTS[aspect].simulated else found.order.repetitions for spot in line]
+    times = [point.analysts if ASPECTS[aspect].simulated else found.config.repetitions for point in line]
     return {"runs": times, "a fresh sample": found.references.get(aspect, np.nan)}
 
 
@@ -133,9 +133,9 @@ def _peek(table: pd.DataFrame | None) -> str:
     return "<br>".join(["First synthetic rows:", *lines])
 
 
-def _legend(figure: go.Figure, found: Sweep) -> None:
+def _legend(figure: go.Figure, found: SweepResult) -> None:
     """One entry for each mechanism, however many panels it is in."""
-    for turn, key in enumerate(found.order.mechanisms):
+    for turn, key in enumerate(found.config.mechanisms):
         colour, dash, symbol = LINES[turn % len(LINES)]
         figure.add_scatter(
             x=[None], y=[None], mode="lines+markers", name=MECHANISMS[key].title,
@@ -156,9 +156,9 @@ def _band(figure: go.Figure, frame: pd.DataFrame, colour: str, place: int) -> No
     )  # fmt: skip
 
 
-def _level(figure: go.Figure, found: Sweep, aspect: str, place: int) -> None:
+def _level(figure: go.Figure, found: SweepResult, aspect: str, place: int) -> None:
     """What a fresh sample would show: a line among the others, so that the axis reaches it."""
-    at, ends = found.references.get(aspect), [found.order.epsilons[0], found.order.epsilons[-1]]
+    at, ends = found.references.get(aspect), [found.config.epsilons[0], found.config.epsilons[-1]]
     if at is not None:
         figure.add_scatter(
             x=ends, y=[at, at], mode="lines", line={"color": REFERENCE, "dash": "dash", "width": 1.5}, showlegend=False,
@@ -177,12 +177,12 @@ def _scale(figure: go.Figure, aspect: str, frame: pd.DataFrame | None, place: in
         figure.update_yaxes(title=title, rangemode="tozero", nticks=4, row=place, col=1, **form)
 
 
-def _spoken(found: Sweep, aspect: str) -> str:
+def _spoken(found: SweepResult, aspect: str) -> str:
     kind, lines = ASPECTS[aspect], []
-    for key in found.order.mechanisms:
+    for key in found.config.mechanisms:
         line = found.line(key, aspect)
         if line:
-            ends = (f"{kind.say(spot.bands[aspect].middle)} at {spot.epsilon:g}" for spot in (line[0], line[-1]))
+            ends = (f"{kind.say(point.bands[aspect].middle)} at {point.epsilon:g}" for point in (line[0], line[-1]))
             lines.append(f"{MECHANISMS[key].title} {', '.join(ends)}")
     fresh = found.references.get(aspect)
     if fresh is not None:
@@ -258,23 +258,23 @@ def moving_chart(
     return chart
 
 
-def group_error_chart(found: Sweep, mechanism: str) -> Chart:
+def group_error_chart(found: SweepResult, mechanism: str) -> Chart:
     """By how much a group's size is off against that size, a line for each epsilon: small groups pay most."""
-    spots = [spot for spot in found.spots if spot.mechanism == mechanism and spot.groups]
-    shown = spots[:: max(1, -(-len(spots) // MOST_EPSILONS))]
+    points = [point for point in found.points if point.mechanism == mechanism and point.groups]
+    shown = points[:: max(1, -(-len(points) // MOST_EPSILONS))]
     rows = [
-        {"epsilon": spot.epsilon, "rows in the group, at least": size, "typical error": band.middle,
+        {"epsilon": point.epsilon, "rows in the group, at least": size, "typical error": band.middle,
          "low": band.low, "high": band.high}
-        for spot in spots for size, band in sorted(spot.groups.items())
+        for point in points for size, band in sorted(point.groups.items())
     ]  # fmt: skip
     figure = new_figure(x_title="rows in the group (log scale)", y_title="typical error of its size", height=380)
-    for place, spot in enumerate(shown):
+    for place, point in enumerate(shown):
         colour, dash, symbol = LINES[place % len(LINES)]
-        sizes = sorted(spot.groups)
+        sizes = sorted(point.groups)
         figure.add_scatter(
-            x=sizes, y=[spot.groups[size].middle for size in sizes], mode="lines+markers", name=f"ε {spot.epsilon:g}",
+            x=sizes, y=[point.groups[size].middle for size in sizes], mode="lines+markers", name=f"ε {point.epsilon:g}",
             line={"color": colour, "dash": dash, "width": 2.5}, marker={"symbol": symbol, "size": 9},
-            hovertemplate="groups of about %{x}: off by %{y:.0%}<extra>" + f"ε {spot.epsilon:g}" + "</extra>",
+            hovertemplate="groups of about %{x}: off by %{y:.0%}<extra>" + f"ε {point.epsilon:g}" + "</extra>",
         )  # fmt: skip
     sizes = sorted(found.group_references)
     figure.add_scatter(
@@ -285,20 +285,20 @@ def group_error_chart(found: Sweep, mechanism: str) -> Chart:
     # Beyond all rows of the group more is not worse; the table tells the numbers.
     figure.update_yaxes(tickformat=".0%", range=[0, GROUP_ERROR_SHOWN])
     ends = [
-        f"at epsilon {spot.epsilon:g} groups of {min(spot.groups)} rows are off by "
-        f"{spot.groups[min(spot.groups)].middle:.0%}, groups of {max(spot.groups)} by "
-        f"{spot.groups[max(spot.groups)].middle:.0%}"
-        for spot in shown
+        f"at epsilon {point.epsilon:g} groups of {min(point.groups)} rows are off by "
+        f"{point.groups[min(point.groups)].middle:.0%}, groups of {max(point.groups)} by "
+        f"{point.groups[max(point.groups)].middle:.0%}"
+        for point in shown
     ]
     return Chart(figure=figure, table=pd.DataFrame(rows), alt=f"Small groups pay most: {'; '.join(ends)}.")
 
 
-def enough_chart(found: Sizes, mechanism: str, aspect: str, target: float) -> Chart:
+def enough_chart(found: SizeSweepResult, mechanism: str, aspect: str, target: float) -> Chart:
     """Which pairs of epsilon and number of rows reach a target: a tick where they do."""
     kind = ASPECTS[aspect]
     cells = [
-        (sweep.rows, spot.epsilon, spot.bands[aspect].high) for sweep in found.sweeps
-        for spot in sweep.line(mechanism, aspect)
+        (sweep.rows, point.epsilon, point.bands[aspect].high) for sweep in found.sweeps
+        for point in sweep.line(mechanism, aspect)
     ]  # fmt: skip
     frame = pd.DataFrame(cells, columns=["rows", "epsilon", "at worst"])
     frame["enough"] = frame["at worst"] <= target

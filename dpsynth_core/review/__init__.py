@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dpsynth_core.review.bundle import Bundle, release_bundle, release_digest
-from dpsynth_core.review.checklist import Check, Checklist, checklist
+from dpsynth_core.review.checklist import Checklist, ChecklistItem, checklist
 from dpsynth_core.review.decision import Decision, approval, decide
 from dpsynth_core.review.docket import Docket
 from dpsynth_core.review.evidence import Evidence, gather
 from dpsynth_core.review.publication import Publication
-from dpsynth_core.review.review import review_report
+from dpsynth_core.review.report import review_report
 from dpsynth_core.review.thresholds import Thresholds
 
 __all__ = [
     "Bundle",
-    "Check",
     "Checklist",
+    "ChecklistItem",
     "Decision",
     "Docket",
     "Evidence",

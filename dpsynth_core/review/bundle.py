@@ -14,7 +14,7 @@ from types import MappingProxyType
 from dpsynth_core.review.card import data_card
 from dpsynth_core.review.croissant import croissant
 from dpsynth_core.review.export import parquet, safe_csv
-from dpsynth_core.review.gate import Admitted, admit
+from dpsynth_core.review.gate import PublishableRelease, admit
 from dpsynth_core.review.publication import Publication
 from dpsynth_core.runs.configuration import Outcome
 
@@ -90,13 +90,13 @@ def release_bundle(outcome: Outcome, publication: Publication | None = None) -> 
     files["schema.json"] = _text(release.schema.to_json())
     files["configuration.json"] = _text(release.order.to_json())
     files["data_card.md"] = _text(data_card(release))
-    files["reproduce.py"] = resources.files("dpsynth_core.review").joinpath("pipeline.py").read_bytes()
+    files["reproduce.py"] = resources.files("dpsynth_core.review").joinpath("reproduce.py").read_bytes()
     files["croissant.json"] = _text(croissant(release, files))
     files[SUMS] = _text("\n".join(f"{hashlib.sha256(content).hexdigest()}  {name}" for name, content in files.items()))
     return Bundle(files=MappingProxyType(files))
 
 
-def _names(release: Admitted) -> list[str]:
+def _names(release: PublishableRelease) -> list[str]:
     if len(release.tables) == 1:
         return ["synthetic"]
     return [f"synthetic_{number}" for number in range(1, len(release.tables) + 1)]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 from dpsynth_core.mechanisms.parameters import parameters
-from dpsynth_core.review.gate import Admitted
+from dpsynth_core.review.gate import PublishableRelease
 from dpsynth_core.review.wording import amount, claim, literal, meaning, unit
 from dpsynth_core.table.column import Column
 
@@ -14,7 +14,7 @@ MOST_LABELS = 12
 """Labels named in the card; the schema has them all."""
 
 
-def data_card(release: Admitted) -> str:
+def data_card(release: PublishableRelease) -> str:
     """Markdown text; every name that came from a file is escaped."""
     said = release.publication
     parts = [
@@ -36,7 +36,7 @@ def data_card(release: Admitted) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _published(release: Admitted) -> str:
+def _published(release: PublishableRelease) -> str:
     said = release.publication
     facts = {
         "Publisher": literal(said.publisher),
@@ -48,7 +48,7 @@ def _published(release: Admitted) -> str:
     return _bullets(f"{name}: {value}" for name, value in facts.items() if value.strip())
 
 
-def _guarantee(release: Admitted) -> str:
+def _guarantee(release: PublishableRelease) -> str:
     guarantee, several = release.guarantee, len(release.tables)
     each = f" They were made with epsilon {amount(release.order.each.epsilon)} each." if several > 1 else ""
     together = f"This holds for all {several} tables together.{each}" if several > 1 else ""
@@ -62,7 +62,7 @@ def _guarantee(release: Admitted) -> str:
     return "\n\n".join(line for line in lines if line)
 
 
-def _use(release: Admitted) -> str:
+def _use(release: PublishableRelease) -> str:
     lines = [
         "Good for trying out code, teaching, and a first look at the shape of single columns and the pairs that the "
         "method keeps.",
@@ -93,7 +93,7 @@ def _range(column: Column) -> str:
     return f"{named} and {more} more" if more > 0 else named
 
 
-def _method(release: Admitted) -> str:
+def _method(release: PublishableRelease) -> str:
     mechanism = release.order.mechanism
     chosen = asdict(mechanism)
     settings = [f"{p.title}: {literal(p.say(chosen[p.name]))}" for p in parameters(type(mechanism))]

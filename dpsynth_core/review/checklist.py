@@ -10,44 +10,44 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dpsynth_core.ledger.accounts import Account, Entry
-from dpsynth_core.review.check import STATES, Check, State
+from dpsynth_core.review.checklist_item import STATES, ChecklistItem, CheckState
 from dpsynth_core.review.evidence import Evidence
 from dpsynth_core.review.privacy_checks import privacy_checks
 from dpsynth_core.review.quality_checks import quality_checks
 from dpsynth_core.review.thresholds import Thresholds
 from dpsynth_core.runs.configuration import Outcome
 
-__all__ = ["Check", "Checklist", "checklist"]
+__all__ = ["Checklist", "ChecklistItem", "checklist"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checklist:
     """Every check of one release, and what a reviewer may do about it."""
 
-    checks: tuple[Check, ...]
+    checks: tuple[ChecklistItem, ...]
     """In order."""
     releasable: Literal[False] = False
     """Never: it rests on diagnostics."""
 
-    def __getitem__(self, key: str) -> Check:
+    def __getitem__(self, key: str) -> ChecklistItem:
         return next(check for check in self.checks if check.key == key)
 
-    def of(self, *states: State) -> tuple[Check, ...]:
+    def of(self, *states: CheckState) -> tuple[ChecklistItem, ...]:
         """Checks in one of these states."""
         return tuple(check for check in self.checks if check.state in states)
 
     @property
-    def final(self) -> tuple[Check, ...]:
+    def final(self) -> tuple[ChecklistItem, ...]:
         """Failures that nobody can overrule."""
         return tuple(check for check in self.of("fail") if check.final)
 
     @property
-    def overrulable(self) -> tuple[Check, ...]:
+    def overrulable(self) -> tuple[ChecklistItem, ...]:
         """Failures that a reviewer can overrule with a reason."""
         return tuple(check for check in self.of("fail") if not check.final)
 
     @property
-    def state(self) -> State:
+    def state(self) -> CheckState:
         """The worst."""
         return max((check.state for check in self.checks), key=STATES.index)
 

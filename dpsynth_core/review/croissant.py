@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpsynth_core.privacy.budget import Budget
-from dpsynth_core.review.gate import Admitted
+from dpsynth_core.review.gate import PublishableRelease
 from dpsynth_core.review.wording import claim, unit
 from dpsynth_core.table.column import Column
 
@@ -41,7 +41,7 @@ _CONTEXT: dict[str, Any] = {
 }
 
 
-def croissant(release: Admitted, files: Mapping[str, bytes]) -> str:
+def croissant(release: PublishableRelease, files: Mapping[str, bytes]) -> str:
     """JSON-LD text.
 
     Args:
@@ -70,7 +70,7 @@ def croissant(release: Admitted, files: Mapping[str, bytes]) -> str:
     return json.dumps(facts, indent=2, ensure_ascii=False)
 
 
-def _privacy(release: Admitted) -> list[dict[str, Any]]:
+def _privacy(release: PublishableRelease) -> list[dict[str, Any]]:
     guarantee, order = release.guarantee, release.order
     budget = guarantee.budget or Budget.of(1)  # the gate has refused what has none
     doubt = "" if guarantee.status == "proven" else ", not proven: see status"
@@ -109,7 +109,7 @@ def _file(name: str, content: bytes) -> dict[str, Any]:
     }
 
 
-def _records(release: Admitted, file: str) -> dict[str, Any]:
+def _records(release: PublishableRelease, file: str) -> dict[str, Any]:
     """The columns of one table. Read from the Parquet file, where names are as they are and values have types."""
     identifier = file.removesuffix(".parquet") + "_rows"
     return {

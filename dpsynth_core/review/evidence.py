@@ -48,7 +48,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Search:
+class EvidenceRequest:
     """What evidence to gather, as plain values that can be sent to a worker."""
 
     outcome: Outcome
@@ -59,7 +59,7 @@ class Search:
     """What diagnostics found before; they do not run again then."""
 
 
-def gather(private: PrivateTable, search: Search, *, progress: Progress = no_progress) -> Evidence:
+def gather(private: PrivateTable, search: EvidenceRequest, *, progress: Progress = no_progress) -> Evidence:
     """Gather the evidence on a release's first table. Spends nothing, because its result stays in the building.
 
     Args:

@@ -29,7 +29,7 @@ UNREAD = frozenset({"charges", "leaves", "seconds"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Admitted:
+class PublishableRelease:
     """What has passed the gate: the only thing that files of a bundle are written from."""
 
     order: Order
@@ -44,7 +44,7 @@ class Admitted:
     """What a person says about them."""
 
 
-def admit(outcome: Outcome, publication: Publication) -> Admitted:
+def admit(outcome: Outcome, publication: Publication) -> PublishableRelease:
     """Let an outcome through if it may be published, and take nothing from it but what the bundle needs.
 
     Raises:
@@ -60,7 +60,7 @@ def admit(outcome: Outcome, publication: Publication) -> Admitted:
     check_claim(outcome)
     tables = tuple(_rows(table, outcome.schema) for table in _listed(outcome.tables))
     # Who answers for the facts is between the staff and the reviewer; names of people are not published.
-    return Admitted(
+    return PublishableRelease(
         order=outcome.order, schema=outcome.schema.unsigned(), tables=tables, guarantee=outcome.guarantee,
         publication=publication,
     )  # fmt: skip

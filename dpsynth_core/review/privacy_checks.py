@@ -5,20 +5,20 @@ from __future__ import annotations
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account, Entry
 from dpsynth_core.privacy.budget import Status
-from dpsynth_core.review.check import Check, State
+from dpsynth_core.review.checklist_item import ChecklistItem, CheckState
 from dpsynth_core.review.gate import check_claim
 from dpsynth_core.review.thresholds import Thresholds
 from dpsynth_core.review.wording import amount, claim, declarer, loss, origins, unit
 from dpsynth_core.runs.configuration import Outcome
 
-_STATE_OF_STATUS: dict[Status, State] = {
+_STATE_OF_STATUS: dict[Status, CheckState] = {
     "proven": "pass", "asymptotic": "warn", "heuristic": "warn", "void": "fail", "none": "fail",
 }  # fmt: skip
 
 
 def privacy_checks(
     outcome: Outcome, n: int, thresholds: Thresholds, account: Account | None, charge: Entry | None, *, public: bool
-) -> tuple[Check, ...]:
+) -> tuple[ChecklistItem, ...]:
     """Guarantee, public facts, ledger, policy and method."""
     return (
         _guarantee(outcome),
@@ -30,7 +30,7 @@ def privacy_checks(
     )
 
 
-def _guarantee(outcome: Outcome) -> Check:
+def _guarantee(outcome: Outcome) -> ChecklistItem:
     guarantee = outcome.guarantee
     state = _STATE_OF_STATUS[guarantee.status]
     evidence = guarantee.meaning
@@ -38,37 +38,37 @@ def _guarantee(outcome: Outcome) -> Check:
         check_claim(outcome)
     except DPSynthError as error:
         state, evidence = "fail", str(error)
-    return Check(
+    return ChecklistItem(
         key="guarantee", group="Privacy", title="The guarantee holds for what ran", asked="proven",
         measured=guarantee.status, state=state, evidence=evidence, final=True,
         details=(claim(guarantee), *guarantee.caveats),
     )  # fmt: skip
 
 
-def _facts(outcome: Outcome) -> Check:
+def _facts(outcome: Outcome) -> ChecklistItem:
     schema = outcome.schema
     found = origins(schema)
     details = tuple(f"{origin}: {', '.join(names)}" for origin, names in found.items())
     if not schema.is_public:
-        state: State = "fail"
+        state: CheckState = "fail"
         evidence = f"Read from the data: {', '.join(schema.not_public)}. That voids the guarantee."
     else:
         state = "pass"
         evidence = "Every bound and category is declared to be known without the rows."
         if "estimated privately" in found:
             evidence += " Some were estimated privately and paid for."
-    return Check(
+    return ChecklistItem(
         key="facts", group="Privacy", title="Bounds and categories are public knowledge", asked="every column",
         measured=f"{len(schema.names) - len(schema.not_public)} of {len(schema.names)} columns; {declarer(schema)}",
         state=state, evidence=evidence, details=details, final=True,
     )  # fmt: skip
 
 
-def _ledger(outcome: Outcome, account: Account | None, charge: Entry | None, *, public: bool) -> Check:
+def _ledger(outcome: Outcome, account: Account | None, charge: Entry | None, *, public: bool) -> ChecklistItem:
     total = outcome.order.total
     details: tuple[str, ...] = ()
     if public:
-        state: State = "pass"
+        state: CheckState = "pass"
         measured, evidence = "nothing to charge", "Teaching mode: the data are public or simulated."
     elif account is None:
         state, measured = "fail", "no account"
@@ -82,7 +82,7 @@ def _ledger(outcome: Outcome, account: Account | None, charge: Entry | None, *, 
         else:
             state, measured = "pass", f"charge {charge.id}; epsilon {left}"
             evidence = f"This run was charged {loss(total)} before its result was shown."
-    return Check(
+    return ChecklistItem(
         key="ledger", group="Privacy", title="The ledger has charged this run", asked=loss(total), measured=measured,
         state=state, evidence=evidence, details=details, final=True,
     )  # fmt: skip
@@ -94,7 +94,7 @@ def _entry(entry: Entry) -> str:
     return f"{entry.id}. {when}: {entry.purpose}, {loss(entry.budget)}, {entry.state}{reason}"
 
 
-def _epsilon(outcome: Outcome, account: Account | None, thresholds: Thresholds) -> Check:
+def _epsilon(outcome: Outcome, account: Account | None, thresholds: Thresholds) -> ChecklistItem:
     own = outcome.order.total.epsilon
     spent, policy = max(own, account.spent.epsilon) if account else own, thresholds.policy.epsilon
     within = spent <= policy
@@ -103,18 +103,18 @@ def _epsilon(outcome: Outcome, account: Account | None, thresholds: Thresholds) 
         f"All that was taken from this data set, for {unit(outcome.schema.rows_per_person)}: "
         f"epsilon {amount(spent)}.{together}"
     )
-    return Check(
+    return ChecklistItem(
         key="epsilon", group="Privacy", title="Privacy loss is within policy",
         asked=f"epsilon at most {amount(policy)}", measured=f"epsilon {amount(spent)}",
         state="pass" if within else "fail", evidence=evidence, limit=float(policy), value=float(spent),
     )  # fmt: skip
 
 
-def _delta(outcome: Outcome, account: Account | None, thresholds: Thresholds, n: int) -> Check:
+def _delta(outcome: Outcome, account: Account | None, thresholds: Thresholds, n: int) -> ChecklistItem:
     own = outcome.order.total.delta
     spent, policy = max(own, account.spent.delta) if account else own, thresholds.policy.delta
     if not spent:
-        state: State = "pass"
+        state: CheckState = "pass"
         evidence = "Pure differential privacy: there is no chance of failure to account for."
     elif spent > policy:
         state, evidence = "fail", "The chance that the guarantee fails altogether is above your policy."
@@ -123,17 +123,17 @@ def _delta(outcome: Outcome, account: Account | None, thresholds: Thresholds, n:
         evidence = f"A delta of 1/{n:,} or more allows a mechanism to publish somebody's row outright."
     else:
         state, evidence = "pass", "Below your policy, and below one over the number of rows."
-    return Check(
+    return ChecklistItem(
         key="delta", group="Privacy", title="The chance of failure is negligible",
         asked=f"delta at most {amount(policy)}", measured=f"delta {amount(spent)}", state=state, evidence=evidence,
         limit=float(policy) or None, value=float(spent) if policy else None,
     )  # fmt: skip
 
 
-def _method(outcome: Outcome) -> Check:
+def _method(outcome: Outcome) -> ChecklistItem:
     mechanism = outcome.order.mechanism
     known = tuple(text for text in (mechanism.beware, *outcome.guarantee.caveats) if text)
-    return Check(
+    return ChecklistItem(
         key="method", group="Privacy", title="Known weaknesses of the mechanism", asked="read and accepted",
         measured=mechanism.title, state="warn" if outcome.guarantee.caveats else "pass",
         evidence=known[0] if known else "None is known beyond the noise itself.",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from dpsynth_core.diagnostics import Measure, Result
 from dpsynth_core.diagnostics.nearest_rows import LABEL
-from dpsynth_core.review.check import Check, State
+from dpsynth_core.review.checklist_item import ChecklistItem, CheckState
 from dpsynth_core.review.evidence import Evidence
 from dpsynth_core.review.thresholds import LIMITS, Thresholds
 
@@ -16,7 +16,7 @@ WORST = 5
 """Items named behind a check."""
 
 
-def quality_checks(evidence: Evidence | None, thresholds: Thresholds) -> tuple[Check, ...]:
+def quality_checks(evidence: Evidence | None, thresholds: Thresholds) -> tuple[ChecklistItem, ...]:
     """Diagnostics, the risk of false discoveries, and the nearest rows; open while there is no evidence."""
     return (
         *(_quality(quality, evidence, thresholds) for quality in _QUALITIES),
@@ -52,7 +52,7 @@ _QUALITIES = (
 )
 
 
-def _quality(quality: _Quality, evidence: Evidence | None, thresholds: Thresholds) -> Check:
+def _quality(quality: _Quality, evidence: Evidence | None, thresholds: Thresholds) -> ChecklistItem:
     blank = _blank(quality.key, quality.title, thresholds)
     if evidence is None or quality.diagnostic not in evidence.evaluation:
         return blank
@@ -78,27 +78,27 @@ def _item(item: Measure) -> str:
     return f"{item.name}: {'not known' if item.value is None else f'{item.value:.3g}'} ({item.verdict})"
 
 
-def _blank(key: str, title: str, thresholds: Thresholds) -> Check:
+def _blank(key: str, title: str, thresholds: Thresholds) -> ChecklistItem:
     """A check of a threshold before anybody has looked."""
     limit = getattr(thresholds, key)
-    return Check(
+    return ChecklistItem(
         key=key, group="Quality", title=title, asked=f"{LIMITS[key].title}: at most {limit:g}",
         measured="not looked at", state="open", evidence=NOT_LOOKED, limit=limit,
     )  # fmt: skip
 
 
-def _compared(check: Check, value: float, where: str = "") -> Check:
+def _compared(check: ChecklistItem, value: float, where: str = "") -> ChecklistItem:
     """A number with its interval, held against a limit: passed below it, failed where the whole interval is above."""
     limit, low, high = check.limit or 0.0, check.low, check.high
     between = "" if low is None or high is None else f"; 95% interval {low:.2g} to {high:.2g}"
-    state: State = "pass" if value <= limit else "fail" if low is None or low > limit else "warn"
+    state: CheckState = "pass" if value <= limit else "fail" if low is None or low > limit else "warn"
     doubt = "Above the threshold, though its interval reaches below. " if state == "warn" else ""
     return replace(
         check, state=state, value=value, measured=f"{value:.3g}{where}{between}", evidence=f"{doubt}{check.evidence}"
     )
 
 
-def _discoveries(evidence: Evidence | None, thresholds: Thresholds) -> Check:
+def _discoveries(evidence: Evidence | None, thresholds: Thresholds) -> ChecklistItem:
     blank = _blank("false_discovery", "Tests do not find what is not there", thresholds)
     if evidence is None:
         return blank
@@ -122,16 +122,16 @@ def _discoveries(evidence: Evidence | None, thresholds: Thresholds) -> Check:
     return _compared(check, share.estimate)
 
 
-def _nearest(evidence: Evidence | None) -> Check:
+def _nearest(evidence: Evidence | None) -> ChecklistItem:
     title, asked = "Synthetic rows do not repeat original ones", "no closer than fresh rows"
     found = None if evidence is None else evidence.nearest
     if evidence is None or found is None:
         why = NOT_LOOKED if evidence is None else evidence.problems.get("nearest", "It could not be computed.")
-        return Check(
+        return ChecklistItem(
             key="nearest", group="Sanity check", title=title, asked=asked, evidence=why,
             measured="not looked at" if evidence is None else "not known", state="open" if evidence is None else "warn",
         )  # fmt: skip
-    return Check(
+    return ChecklistItem(
         key="nearest", group="Sanity check", title=title, asked=asked,
         measured=f"{100 * found.copies:.2g}% equal an original row; fresh rows: {100 * found.copies_fresh:.2g}%",
         state="warn" if found.alarming else "pass", evidence=f"{LABEL} {found.reading}",

@@ -11,7 +11,7 @@ from dpsynth_core.privacy.budget import Budget
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limit:
+class ThresholdLimit:
     """A threshold for a measured number, as a form shows it."""
 
     title: str
@@ -24,25 +24,25 @@ class Limit:
     """By which a form moves it."""
 
 
-LIMITS: dict[str, Limit] = {
-    "columns": Limit(
+LIMITS: dict[str, ThresholdLimit] = {
+    "columns": ThresholdLimit(
         title="Worst column: total variation", most=1.0, step=0.01,
         help="Share of rows that would have to change their value for the column to agree. 0 is equal.",
     ),
-    "pairs": Limit(
+    "pairs": ThresholdLimit(
         title="Worst pair of columns: total variation", most=1.0, step=0.01,
         help="The same for two columns together, which is harder to keep.",
     ),
-    "pmse_ratio": Limit(
+    "pmse_ratio": ThresholdLimit(
         title="pMSE ratio", most=10_000.0, step=1.0,
         help="How much easier a model tells synthetic from original rows than it tells two halves of the original. "
         "1 is a fresh sample. It grows with the number of rows.",
     ),
-    "mmd": Limit(
+    "mmd": ThresholdLimit(
         title="MMD, as a share of pure noise", most=1.0, step=0.05,
         help="Distance of the whole table: 0 is equal, 1 is rows drawn at random from the declared domain.",
     ),
-    "false_discovery": Limit(
+    "false_discovery": ThresholdLimit(
         title="False-discovery risk", most=1.0, step=0.01,
         help="Of analysts who test a difference that does not exist at the 5% level, the share who would report one.",
     ),

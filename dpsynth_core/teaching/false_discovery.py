@@ -21,7 +21,7 @@ from dpsynth_core.table.schema import Schema
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replayed:
+class FalseDiscoveryTable:
     """One of the three tables."""
 
     title: str
@@ -35,18 +35,18 @@ class Replayed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replay:
+class FalseDiscoveryReplay:
     """The original without a difference, and what two mechanisms made of it."""
 
     schema: Schema
     """Public facts of all three tables."""
     epsilon: float
     """At which both releases were made."""
-    original: Replayed
+    original: FalseDiscoveryTable
     """Both groups from one Gaussian."""
-    perturbed: Replayed
+    perturbed: FalseDiscoveryTable
     """Released by the perturbed histogram."""
-    smoothed: Replayed
+    smoothed: FalseDiscoveryTable
     """Released by the smoothed histogram, with the paper's constant."""
 
     @property
@@ -67,7 +67,7 @@ class Replay:
 
 def replay_false_discovery(
     *, n: int = 500, epsilon: Amount = "0.1", bins: int = 100, seed: int | None = None, simulations: int = 499
-) -> Replay:
+) -> FalseDiscoveryReplay:
     """Draw data without a signal, release it with the perturbed and the smoothed histogram, and test all three tables.
 
     Simulated data and simulation noise: nothing is private, and a seed repeats it.
@@ -81,15 +81,15 @@ def replay_false_discovery(
     comparison = GroupComparison.of(schema, value=VALUE, group=GROUP)
     private = PrivateTable(rows, schema)
 
-    def released(title: str, mechanism: PerturbedHistogram | SmoothedHistogram) -> tuple[Release, Replayed]:
+    def released(title: str, mechanism: PerturbedHistogram | SmoothedHistogram) -> tuple[Release, FalseDiscoveryTable]:
         release = synthesize(private, mechanism, epsilon=epsilon, seed=int(rng.integers(2**62)))
         table = release.sample()
         (found,) = calibrate(release, [comparison], table, simulations=simulations, seed=int(rng.integers(2**62)))
-        return release, Replayed(title=title, table=table, ordinary=found.ordinary, calibrated=found)
+        return release, FalseDiscoveryTable(title=title, table=table, ordinary=found.ordinary, calibrated=found)
 
     first, perturbed = released("perturbed histogram", PerturbedHistogram(placement="centre"))
     _, smoothed = released("smoothed histogram", SmoothedHistogram(placement="centre", smoothing="paper"))
-    return Replay(
+    return FalseDiscoveryReplay(
         schema=schema, epsilon=first.guarantee.epsilon or 0.0, perturbed=perturbed, smoothed=smoothed,
-        original=Replayed(title="original", table=rows, ordinary=comparison.test(rows), calibrated=None),
+        original=FalseDiscoveryTable(title="original", table=rows, ordinary=comparison.test(rows), calibrated=None),
     )  # fmt: skip

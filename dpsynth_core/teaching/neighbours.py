@@ -34,30 +34,30 @@ RUNS: dict[str, int] = {"perturbed_histogram": 1_000, "smoothed_histogram": 1_00
 """Mechanisms that are quick enough to be run many times while somebody waits, and how often."""
 ROUGH_CELLS = 8
 """Cells of a range in which an unusual person is looked for."""
-Who: TypeAlias = Literal["unusual", "typical"]
+WatchedPerson: TypeAlias = Literal["unusual", "typical"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DemonstrationOrder:
+class NeighbourConfig:
     """What to demonstrate, as plain values that can be sent to a worker."""
 
     mechanism: str = "perturbed_histogram"
     """Its name in the registry; it runs with the parameters that it suggests itself."""
     epsilon: str = "1"
     """Granted to every single run."""
-    who: Who = "unusual"
+    who: WatchedPerson = "unusual"
     """The person to watch: the one whose values are rarest, or most common."""
     seed: int = 0
     """Of all runs."""
 
     def __post_init__(self) -> None:
         check_choice("mechanism", self.mechanism, tuple(RUNS))
-        check_choice("who", self.who, get_args(Who))
+        check_choice("who", self.who, get_args(WatchedPerson))
         check_whole("seed", self.seed, 0, 2**63)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Demonstration:
+class NeighbourDemonstration:
     """Two distributions of the same statistic, and what they prove."""
 
     epsilon: float
@@ -99,7 +99,7 @@ class Demonstration:
         )
 
 
-def watched_row(table: PrivateTable, who: Who) -> int:
+def watched_row(table: PrivateTable, who: WatchedPerson) -> int:
     """The row whose values are rarest, or most common: by the product of their shares, column by column."""
     rarity = np.zeros(table.n)
     for column in table.schema:
@@ -110,13 +110,13 @@ def watched_row(table: PrivateTable, who: Who) -> int:
 
 
 def run_demonstration(
-    table: pd.DataFrame, schema: Schema, order: DemonstrationOrder, *, progress: Progress = no_progress
-) -> Demonstration:
-    """The demonstration that an order describes."""
-    mechanism = MECHANISMS[order.mechanism].suggest(schema, len(table), order.epsilon)
+    table: pd.DataFrame, schema: Schema, config: NeighbourConfig, *, progress: Progress = no_progress
+) -> NeighbourDemonstration:
+    """Run the demonstration that a config describes."""
+    mechanism = MECHANISMS[config.mechanism].suggest(schema, len(table), config.epsilon)
     return demonstrate(
-        table, schema, mechanism, epsilon=order.epsilon, row=watched_row(PrivateTable(table, schema), order.who),
-        runs=RUNS[order.mechanism], seed=order.seed, progress=progress,
+        table, schema, mechanism, epsilon=config.epsilon, row=watched_row(PrivateTable(table, schema), config.who),
+        runs=RUNS[config.mechanism], seed=config.seed, progress=progress,
     )  # fmt: skip
 
 
@@ -133,7 +133,7 @@ def demonstrate(
     seed: int = 0,
     confidence: float = 0.95,
     progress: Progress = no_progress,
-) -> Demonstration:
+) -> NeighbourDemonstration:
     """Run a mechanism many times with a row and without it.
 
     Args:
@@ -162,7 +162,7 @@ def demonstrate(
         runs=runs, seed=np.random.SeedSequence(seed), tell=_teller(progress),
     )  # fmt: skip
     bound = lower_bound(without, with_row, alpha=1 - confidence, delta=float(budget.delta))
-    return Demonstration(
+    return NeighbourDemonstration(
         epsilon=float(budget.epsilon), with_row=with_row, without=without, bound=bound, confidence=confidence
     )
 

@@ -20,7 +20,7 @@ from dpsynth_core.runs.configuration import Order, Outcome
 from dpsynth_core.runs.jobs import Job
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
-from dpsynth_core.teaching.false_discovery import Replay
+from dpsynth_core.teaching.false_discovery import FalseDiscoveryReplay
 from pages.shared.mechanism.settings import Choices
 from pages.shared.memory import MEMORY, browser_of
 
@@ -171,7 +171,7 @@ class Session:
     """The enquiry at work, or the last one."""
     question: Question | None = None
     """What it asks."""
-    replay: Replay | None = None
+    replay: FalseDiscoveryReplay | None = None
     """The last false discovery drawn from nothing."""
     section: str = "lessons"
     """What the Trade-offs page shows."""

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Page, expect
 
-from dpsynth_core.review.review import MARK
+from dpsynth_core.review.report import MARK
 from tests.waiting.browser import MINUTE, fill_in, gathered, go, press, quiet, release_with, spent, use
 
 pytestmark = pytest.mark.browser

@@ -17,8 +17,8 @@ from dpsynth_core.diagnostics.evaluation import evaluate
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference import Proportion
 from dpsynth_core.review import Evidence, Thresholds, gather
-from dpsynth_core.review.evidence import Search
-from dpsynth_core.review.review import MARK
+from dpsynth_core.review.evidence import EvidenceRequest
+from dpsynth_core.review.report import MARK
 from dpsynth_core.runs.configuration import Order, Outcome, run_order
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.private_table import PrivateTable
@@ -53,7 +53,7 @@ def made() -> Outcome:
 @lru_cache
 def found() -> Evidence:
     example = EXAMPLES[EXAMPLE]
-    return gather(PrivateTable(example.load(), example.schema), Search(outcome=made()))
+    return gather(PrivateTable(example.load(), example.schema), EvidenceRequest(outcome=made()))
 
 
 def perfect() -> Evidence:
@@ -175,7 +175,7 @@ def test_a_table_with_permuted_columns_is_not_green() -> None:
     original, rng = example.load(), np.random.default_rng(1)
     permuted = pd.DataFrame({name: rng.permutation(original[name]) for name in original})
     outcome = replace(made(), tables=(permuted,))
-    session = ready(evidence=gather(PrivateTable(original, example.schema), Search(outcome=outcome)))
+    session = ready(evidence=gather(PrivateTable(original, example.schema), EvidenceRequest(outcome=outcome)))
     answer = checks(session, 0)
     assert answer["columns"].state == "pass", "each column by itself is perfect"
     assert answer["pmse_ratio"].state == "fail"
@@ -355,7 +355,7 @@ def test_names_from_a_file_are_never_read_as_markup() -> None:
     outcome = run_order(session.data.table, schema, order)
     session.outcomes.append(outcome)
     evaluation = evaluate(private, outcome.tables[0], ["marginals", "pairs"])
-    session.evidence[0] = gather(private, Search(outcome=outcome, evaluation=evaluation))
+    session.evidence[0] = gather(private, EvidenceRequest(outcome=outcome, evaluation=evaluation))
     app: Any = release(session)
     for hostile in HOSTILE[:3]:
         assert_only_in_plain_text(app, hostile)

@@ -12,8 +12,16 @@ from streamlit.testing.v1 import AppTest
 from dpsynth_core.charts.tradeoffs import true_positive_rate
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.table.examples import EXAMPLES
-from dpsynth_core.teaching.neighbours import Demonstration, DemonstrationOrder, demonstrate
-from dpsynth_core.teaching.sweep import ASPECTS, Sizes, SizesOrder, Sweep, SweepOrder, sweep, sweep_sizes
+from dpsynth_core.teaching.neighbours import NeighbourConfig, NeighbourDemonstration, demonstrate
+from dpsynth_core.teaching.sweep import (
+    ASPECTS,
+    SizeSweepConfig,
+    SizeSweepResult,
+    SweepConfig,
+    SweepResult,
+    sweep,
+    sweep_sizes,
+)
 from pages.shared.data.actions import choose_mode, declare_all_public, load_example, load_upload
 from pages.shared.session import Lesson, Session, Trial
 from pages.shared.tradeoffs.actions import begin_trial, current_trial, sweep_seconds, sweepable
@@ -25,26 +33,26 @@ from tests.waiting.jobs import finish
 from tests.waiting.pages import HOSTILE, ROOT, assert_only_in_plain_text, csv_of, page, session_of, settled, texts
 
 EXAMPLE = EXAMPLES["two_groups_signal"]
-ORDER = SweepOrder(mechanisms=("perturbed_histogram", "kd_grid"), epsilons=(0.1, 10.0), repetitions=1)
+ORDER = SweepConfig(mechanisms=("perturbed_histogram", "kd_grid"), epsilons=(0.1, 10.0), repetitions=1)
 TWINS = {"sweep": 3, "needs": 1, "person": 2, "noise": 1, "groups": 1}
 """Pictures in each section, for a table with one column of numbers."""
 
 
 @lru_cache
-def swept() -> Sweep:
+def swept() -> SweepResult:
     return sweep(EXAMPLE.load(), EXAMPLE.schema, ORDER)
 
 
 @lru_cache
-def sized() -> Sizes:
-    order = SizesOrder.around(len(EXAMPLE.load()), FIRST)
-    quick = SweepOrder(mechanisms=FIRST, epsilons=(0.1, 10.0), repetitions=1, analysts=0)
-    found = sweep_sizes(EXAMPLE.load(), EXAMPLE.schema, SizesOrder(sweep=quick, rows=(100, 500)))
-    return Sizes(order=order, sweeps=found.sweeps)
+def sized() -> SizeSweepResult:
+    order = SizeSweepConfig.around(len(EXAMPLE.load()), FIRST)
+    quick = SweepConfig(mechanisms=FIRST, epsilons=(0.1, 10.0), repetitions=1, analysts=0)
+    found = sweep_sizes(EXAMPLE.load(), EXAMPLE.schema, SizeSweepConfig(sweep=quick, rows=(100, 500)))
+    return SizeSweepResult(config=order, sweeps=found.sweeps)
 
 
 @lru_cache
-def demonstrated() -> Demonstration:
+def demonstrated() -> NeighbourDemonstration:
     kind = MECHANISMS["perturbed_histogram"]
     return demonstrate(EXAMPLE.load(), EXAMPLE.schema, kind.suggest(EXAMPLE.schema, 500, 1), epsilon=1, row=3, runs=50)
 
@@ -56,8 +64,8 @@ def ready(section: str = "lessons") -> Session:
     mark = specimen(session).mark
     orders: dict[str, tuple[Any, Any]] = {
         "sweep": (ORDER, swept()),
-        "needs": (sized().order, sized()),
-        "person": (DemonstrationOrder(), demonstrated()),
+        "needs": (sized().config, sized()),
+        "person": (NeighbourConfig(), demonstrated()),
     }
     session.trials = {kind: Trial(mark=mark, order=order, job=None, result=r) for kind, (order, r) in orders.items()}
     return session
@@ -135,7 +143,7 @@ def test_a_sweep_runs_in_a_worker_and_is_kept_over_pages() -> None:
     finish(trial.job)
     app = tradeoffs(session)
     found = session_of(app).trials["sweep"].result
-    assert found.spots[0].bands == swept().spots[0].bands, "the same seed gives the same numbers in any process"
+    assert found.points[0].bands == swept().points[0].bands, "the same seed gives the same numbers in any process"
     app.switch_page("pages/1_Data.py").run()
     settled(app.switch_page("pages/5_Tradeoffs.py").run())
     assert session_of(app).trials["sweep"].result is found
@@ -144,13 +152,13 @@ def test_a_sweep_runs_in_a_worker_and_is_kept_over_pages() -> None:
 
 def test_what_was_found_on_an_example_is_known_to_the_next_visitor() -> None:
     first, second = Session(specimen="wine"), Session(specimen="wine")
-    order = SweepOrder(mechanisms=("kd_grid",), epsilons=(1.0,), repetitions=1, discoveries=False)
+    order = SweepConfig(mechanisms=("kd_grid",), epsilons=(1.0,), repetitions=1, discoveries=False)
     trial = begin_trial(first, "sweep", specimen(first), order, sweep)
     assert trial.job is not None
     finish(trial.job)
     found = current_trial(first, "sweep", specimen(first))
     assert found is not None
-    assert isinstance(found.result, Sweep)
+    assert isinstance(found.result, SweepResult)
     assert begin_trial(second, "sweep", specimen(second), order, sweep).result is found.result
 
 
@@ -195,11 +203,11 @@ def test_the_table_behind_a_mark_can_be_chosen_without_a_mouse() -> None:
     app = tradeoffs(ready("sweep"))
     settled(app.selectbox(key="sweep_shown").set_value("kd_grid").run())
     settled(app.select_slider(key="sweep_at").set_value(0.1).run())
-    spot = swept().at("kd_grid", 0.1)
-    assert spot is not None
-    assert spot.table is not None
-    shown = next(frame.value for frame in app.dataframe if list(frame.value.columns) == list(spot.table.columns))
-    assert shown.equals(spot.table.head(len(shown)))
+    point = swept().at("kd_grid", 0.1)
+    assert point is not None
+    assert point.table is not None
+    shown = next(frame.value for frame in app.dataframe if list(frame.value.columns) == list(point.table.columns))
+    assert shown.equals(point.table.head(len(shown)))
 
 
 def test_playing_moves_from_the_smallest_epsilon_to_the_largest_and_stops() -> None:
@@ -215,13 +223,13 @@ def test_playing_moves_from_the_smallest_epsilon_to_the_largest_and_stops() -> N
 
 def test_what_a_sweep_will_take_is_announced() -> None:
     short = sweep_seconds(ORDER, EXAMPLE.schema, 500)
-    longer = sweep_seconds(SweepOrder(mechanisms=ORDER.mechanisms, repetitions=10), EXAMPLE.schema, 500)
+    longer = sweep_seconds(SweepConfig(mechanisms=ORDER.mechanisms, repetitions=10), EXAMPLE.schema, 500)
     assert 1 <= short < longer
     assert "bayes" not in sweepable()
 
 
 def test_more_analysts_take_longer_and_are_asked_for() -> None:
-    order = SweepOrder(mechanisms=("kd_tree",))
+    order = SweepConfig(mechanisms=("kd_tree",))
     few, many = (sweep_seconds(replace(order, analysts=number), EXAMPLE.schema, 500) for number in (10, 100))
     assert few < many
     app = tradeoffs(ready("sweep"))
@@ -231,9 +239,9 @@ def test_more_analysts_take_longer_and_are_asked_for() -> None:
 
 def test_how_many_analysts_there_are_and_where_there_are_none_is_said() -> None:
     session = ready("sweep")
-    first, *others = swept().spots
+    first, *others = swept().points
     silent = replace(first, analysts=20, no_analysts="It would take an hour.")
-    session.trials["sweep"].result = replace(swept(), spots=(silent, *others))
+    session.trials["sweep"].result = replace(swept(), points=(silent, *others))
     app = tradeoffs(session)
     captions = " ".join(caption.value for caption in app.caption)
     assert "95% intervals over simulated studies of 500 people, 20 to 400 without a difference" in captions
@@ -261,7 +269,7 @@ def test_names_from_a_file_are_never_read_as_markup(section: str) -> None:
     person = demonstrate(own.table, own.schema, MECHANISMS["perturbed_histogram"].suggest(own.schema, 60, 1),
                          epsilon=1, row=3, runs=20)  # fmt: skip
     for kind, order, found in (
-        ("sweep", ORDER, sweep(own.table, own.schema, ORDER)), ("person", DemonstrationOrder(), person),
+        ("sweep", ORDER, sweep(own.table, own.schema, ORDER)), ("person", NeighbourConfig(), person),
     ):  # fmt: skip
         session.trials[kind] = Trial(mark=own.mark, order=order, job=None, result=found)
     app = tradeoffs(session)

@@ -22,24 +22,26 @@ from dpsynth_core.charts.theme import FONT_SIZE, REFERENCE
 from dpsynth_core.charts.tradeoffs import attacker_chart, noisy_counts_chart, partition_chart, true_positive_rate
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.table.simulate import simulate_table
-from dpsynth_core.teaching.demonstrations import grown_tree, noisy_histogram
-from dpsynth_core.teaching.sweep import ASPECTS, SizesOrder, Sweep, SweepOrder, sweep, sweep_sizes
+from dpsynth_core.teaching.noise_examples import grown_tree, noisy_histogram
+from dpsynth_core.teaching.sweep import ASPECTS, SizeSweepConfig, SweepConfig, SweepResult, sweep, sweep_sizes
 from tests.tables.schemas import MARKUP_SCHEMA
 
 ROWS = simulate_table(MARKUP_SCHEMA, 200, seed=1)
-GRID = SweepOrder(mechanisms=("perturbed_histogram", "kd_grid"), epsilons=(0.1, 1.0, 10.0), repetitions=2)
+GRID = SweepConfig(mechanisms=("perturbed_histogram", "kd_grid"), epsilons=(0.1, 1.0, 10.0), repetitions=2)
 
 
-def swept() -> Sweep:
+def swept() -> SweepResult:
     return sweep(ROWS, MARKUP_SCHEMA, GRID)
 
 
 def charts() -> dict[str, Chart]:
     found = swept()
-    tables = [(spot.epsilon, spot.table) for spot in found.spots[:3] if spot.table is not None]
+    tables = [(point.epsilon, point.table) for point in found.points[:3] if point.table is not None]
     made = {f"sweep {aspect}": sweep_chart(found, [aspect]) for aspect in found.aspects}
     made |= {"sweep": sweep_chart(found, found.aspects), "groups": group_error_chart(found, "kd_grid")}
-    order = SizesOrder(sweep=SweepOrder(mechanisms=("kd_grid",), epsilons=(0.1, 10.0), repetitions=1), rows=(100, 200))
+    order = SizeSweepConfig(
+        sweep=SweepConfig(mechanisms=("kd_grid",), epsilons=(0.1, 10.0), repetitions=1), rows=(100, 200)
+    )
     made["enough"] = enough_chart(sweep_sizes(ROWS, MARKUP_SCHEMA, order), "kd_grid", "column", 0.1)
     for place, name in enumerate(MARKUP_SCHEMA.names):
         made[f"multiples {place}"] = multiples_chart(ROWS, tables, MARKUP_SCHEMA, name)
@@ -106,7 +108,7 @@ def test_a_line_passes_through_what_was_measured() -> None:
     chart = sweep_chart(found, ["column"])
     title = MECHANISMS["kd_grid"].title
     (line,) = (trace for trace in chart.figure.data if trace.name == title and trace.customdata is not None)
-    assert list(line.y) == [spot.bands["column"].middle for spot in found.line("kd_grid", "column")]
+    assert list(line.y) == [point.bands["column"].middle for point in found.line("kd_grid", "column")]
 
 
 @settings(deadline=None)

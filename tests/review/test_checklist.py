@@ -36,7 +36,7 @@ from dpsynth_core.review import (
     release_digest,
 )
 from dpsynth_core.review.decision import missing_for
-from dpsynth_core.review.evidence import Search, default_pair
+from dpsynth_core.review.evidence import EvidenceRequest, default_pair
 from dpsynth_core.review.thresholds import LIMITS
 from dpsynth_core.runs.configuration import Outcome
 from tests.tables.releases import mixed_outcome, outcome_of
@@ -225,7 +225,7 @@ def test_evidence_is_gathered_from_a_release() -> None:
     made = outcome_of(table, example.schema, "perturbed_histogram")
     stages: list[float] = []
     found = gather(
-        dp.PrivateTable(table, example.schema), Search(outcome=made, diagnostics=("marginals", "pairs")),
+        dp.PrivateTable(table, example.schema), EvidenceRequest(outcome=made, diagnostics=("marginals", "pairs")),
         progress=lambda stage, done, /, *points: stages.append(done),
     )  # fmt: skip
     assert stages == sorted(stages)
@@ -234,7 +234,7 @@ def test_evidence_is_gathered_from_a_release() -> None:
     assert found.pair == default_pair(example.schema)
     checks = checklist(made, 400, Thresholds(), evidence=found, public=True)
     assert {check.key for check in checks.of("open")} == {"pmse_ratio", "mmd"}
-    again = gather(dp.PrivateTable(table, example.schema), Search(outcome=made, evaluation=found.evaluation))
+    again = gather(dp.PrivateTable(table, example.schema), EvidenceRequest(outcome=made, evaluation=found.evaluation))
     assert again.evaluation is found.evaluation
 
 
@@ -244,7 +244,7 @@ def test_a_table_without_groups_says_so() -> None:
     )
     table = pd.DataFrame({"a": list(range(10)) * 4})
     made = outcome_of(table, schema)
-    found = gather(dp.PrivateTable(table, schema), Search(outcome=made, diagnostics=("marginals",)))
+    found = gather(dp.PrivateTable(table, schema), EvidenceRequest(outcome=made, diagnostics=("marginals",)))
     assert found.discoveries is None
     assert "two levels" in found.problems["discoveries"]
 
@@ -377,7 +377,7 @@ def test_nothing_of_a_review_enters_a_bundle(thing: Any) -> None:
 
 def test_the_checklist_shows_no_row() -> None:
     private = dp.PrivateTable(mixed_table(), mixed_schema())
-    found = gather(private, Search(outcome=outcome(), diagnostics=("marginals",)))
+    found = gather(private, EvidenceRequest(outcome=outcome(), diagnostics=("marginals",)))
     checks = checklist(outcome(), N, Thresholds(), evidence=found, public=True)
     text = " ".join((checks["nearest"].evidence, *checks["nearest"].details))
     assert "not a proof of privacy" in text

@@ -11,7 +11,7 @@ from dpsynth_core.errors import ParameterError
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
-from dpsynth_core.teaching.neighbours import Demonstration, DemonstrationOrder, demonstrate, watched_row
+from dpsynth_core.teaching.neighbours import NeighbourConfig, NeighbourDemonstration, demonstrate, watched_row
 
 SCHEMA = Schema.from_dict(
     {
@@ -24,7 +24,7 @@ SCHEMA = Schema.from_dict(
 TABLE = pd.DataFrame({"sort": ["a"] * 30 + ["c"], "since": pd.to_datetime(["2020-02-01"] * 30 + ["2020-11-01"])})
 
 
-def show(epsilon: float, runs: int = 600, **options: object) -> Demonstration:
+def show(epsilon: float, runs: int = 600, **options: object) -> NeighbourDemonstration:
     return demonstrate(TABLE, SCHEMA, PerturbedHistogram(), epsilon=epsilon, row=30, runs=runs, **options)  # type: ignore[arg-type]
 
 
@@ -69,7 +69,9 @@ def test_the_chart_says_the_same_in_table_and_words() -> None:
 
 def test_a_statistic_that_never_changes_can_be_drawn() -> None:
     shown = show(2.0, runs=40)
-    flat = Demonstration(epsilon=1.0, with_row=np.ones(9), without=np.ones(9), bound=shown.bound, confidence=0.95)
+    flat = NeighbourDemonstration(
+        epsilon=1.0, with_row=np.ones(9), without=np.ones(9), bound=shown.bound, confidence=0.95
+    )
     assert np.isclose(neighbours_chart(flat).table["with the row"].sum(), 1.0)
 
 
@@ -82,4 +84,4 @@ def test_the_unusual_person_is_the_one_who_stands_alone() -> None:
 @pytest.mark.parametrize("wrong", [{"mechanism": "pmse"}, {"who": "nobody"}, {"seed": -1}])
 def test_an_order_that_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ParameterError, match=next(iter(wrong))):
-        DemonstrationOrder(**wrong)  # type: ignore[arg-type]
+        NeighbourConfig(**wrong)  # type: ignore[arg-type]

@@ -23,59 +23,63 @@ from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.teaching.sweep import (
     ASPECTS,
-    KEPT_ROWS,
+    MAX_TABLE_ROWS,
+    AnalystPanel,
     Band,
-    Panel,
-    Sizes,
-    SizesOrder,
-    Spot,
-    Sweep,
-    SweepOrder,
-    needed,
+    SizeSweepConfig,
+    SizeSweepResult,
+    SweepConfig,
+    SweepPoint,
+    SweepResult,
+    epsilon_needed,
     sweep,
     sweep_sizes,
 )
 from dpsynth_core.teaching.sweep.analysts import PATIENCE
-from dpsynth_core.teaching.sweep.cells import cells_of, error_by_size
+from dpsynth_core.teaching.sweep.cell_codes import cells_of, error_by_size
 from dpsynth_core.teaching.sweep.slopes import Slopes
 
 EXAMPLE = EXAMPLES["two_groups_signal"]
-ORDER = SweepOrder(mechanisms=("perturbed_histogram", "kd_tree"), epsilons=(0.01, 1.0, 100.0), repetitions=2,
+CONFIG = SweepConfig(mechanisms=("perturbed_histogram", "kd_tree"), epsilons=(0.01, 1.0, 100.0), repetitions=2,
                    analysts=10)  # fmt: skip
 HISTOGRAM_KEYS = {kind.key for kind in HISTOGRAMS}
 PRIVATE = [key for key, kind in MECHANISMS.items() if kind.status != "none"]
 
 
 @lru_cache
-def swept() -> Sweep:
-    return sweep(EXAMPLE.load(), EXAMPLE.schema, ORDER)
+def swept() -> SweepResult:
+    return sweep(EXAMPLE.load(), EXAMPLE.schema, CONFIG)
 
 
-def drawn(*highs: float) -> Sweep:
+def drawn(*highs: float) -> SweepResult:
     """A sweep with these upper ends of its bands."""
     grid = tuple(float(10**i) for i in range(len(highs)))
-    spots = tuple(
-        Spot(mechanism="kd_tree", epsilon=e, bands={"column": Band(low=0.0, middle=high / 2, high=high)}, table=None)
+    points = tuple(
+        SweepPoint(
+            mechanism="kd_tree", epsilon=e, bands={"column": Band(low=0.0, middle=high / 2, high=high)}, table=None
+        )
         for e, high in zip(grid, highs, strict=True)
     )
-    return Sweep(order=SweepOrder(mechanisms=("kd_tree",), epsilons=grid), rows=10, spots=spots)
+    return SweepResult(config=SweepConfig(mechanisms=("kd_tree",), epsilons=grid), rows=10, points=points)
 
 
 def test_every_point_of_the_grid_is_measured_with_a_band() -> None:
     found = swept()
-    assert [(s.mechanism, s.epsilon) for s in found.spots] == [(m, e) for m in ORDER.mechanisms for e in ORDER.epsilons]
-    for spot in found.spots:
-        assert {"column", "pairs", "pmse", "mmd"} <= set(spot.bands) <= set(ASPECTS)
-        assert all(band.low <= band.middle <= band.high for band in spot.bands.values())
-        assert spot.table is not None
-        assert list(spot.table.columns) == list(EXAMPLE.schema.names)
-        assert len(spot.table) == min(found.rows, KEPT_ROWS)
+    assert [(s.mechanism, s.epsilon) for s in found.points] == [
+        (m, e) for m in CONFIG.mechanisms for e in CONFIG.epsilons
+    ]
+    for point in found.points:
+        assert {"column", "pairs", "pmse", "mmd"} <= set(point.bands) <= set(ASPECTS)
+        assert all(band.low <= band.middle <= band.high for band in point.bands.values())
+        assert point.table is not None
+        assert list(point.table.columns) == list(EXAMPLE.schema.names)
+        assert len(point.table) == min(found.rows, MAX_TABLE_ROWS)
     assert set(found.aspects) == set(ASPECTS)
     assert found.references["column"] > 0
 
 
 def test_more_epsilon_makes_better_tables() -> None:
-    for key in ORDER.mechanisms:
+    for key in CONFIG.mechanisms:
         for aspect in ("column", "pairs", "mmd"):
             first, *_, last = swept().line(key, aspect)
             assert first.bands[aspect].low > last.bands[aspect].high
@@ -83,13 +87,13 @@ def test_more_epsilon_makes_better_tables() -> None:
 
 def test_false_discoveries_are_those_of_simulated_analysts() -> None:
     for key, analysts in (("perturbed_histogram", 400), ("kd_tree", 10)):
-        assert [spot.analysts for spot in swept().line(key, "type_one")] == [analysts] * 3
-        spot = swept().at(key, 1.0)
-        assert spot is not None
+        assert [point.analysts for point in swept().line(key, "type_one")] == [analysts] * 3
+        point = swept().at(key, 1.0)
+        assert point is not None
         mechanism = MECHANISMS[key].suggest(populations(n1=250, n2=250, effect=1.0)[0].schema(100), 500, 1.0)
         rates = error_rates(mechanism, epsilon=1, n=500, reps=analysts, seed=0, workers=1)
-        assert spot.bands["type_one"] == Band.of_rate(rates.type_one)
-        assert spot.bands["type_two"] == Band.of_rate(rates.type_two)
+        assert point.bands["type_one"] == Band.of_rate(rates.type_one)
+        assert point.bands["type_two"] == Band.of_rate(rates.type_two)
     assert swept().analysts == (10, 400)
     assert swept().without_analysts == ()
 
@@ -97,38 +101,38 @@ def test_false_discoveries_are_those_of_simulated_analysts() -> None:
 @pytest.mark.parametrize("key", PRIVATE)
 def test_every_mechanism_has_analysts_or_says_why_not(key: str) -> None:
     budget = Budget.of(1, "1e-6" if MECHANISMS[key].needs_delta else 0)
-    panel = Panel.of(key, 300, budget, 30)
-    assert panel == Panel.of(key, 300, budget, 30)
+    panel = AnalystPanel.of(key, 300, budget, 30)
+    assert panel == AnalystPanel.of(key, 300, budget, 30)
     assert bool(panel.each) != bool(panel.problem)
     assert panel.seconds <= PATIENCE
     assert bool(panel.problem) == (key == "dp_gan")
-    none = Panel.of(key, 300, budget, 0)
+    none = AnalystPanel.of(key, 300, budget, 0)
     assert (none.each, none.problem) == ((400, "") if key in HISTOGRAM_KEYS else (0, ""))
 
 
 def test_what_takes_too_long_is_said_with_its_time() -> None:
-    panel = Panel.of("dp_gan", 1_000, Budget.of(1, "1e-6"), 30)
+    panel = AnalystPanel.of("dp_gan", 1_000, Budget.of(1, "1e-6"), 30)
     assert re.fullmatch(r"20 simulated analysts of each kind would take about \d+ minutes\.", panel.problem)
-    spots = tuple(
-        Spot(mechanism="pmse", epsilon=epsilon, bands={}, table=None, no_analysts=reason)
+    points = tuple(
+        SweepPoint(mechanism="pmse", epsilon=epsilon, bands={}, table=None, no_analysts=reason)
         for epsilon, reason in ((0.1, ""), (1.0, "Too long."), (10.0, "Far too long."))
     )
-    found = Sweep(order=SweepOrder(mechanisms=("pmse",), epsilons=(0.1, 1.0, 10.0)), rows=10, spots=spots)
+    found = SweepResult(config=SweepConfig(mechanisms=("pmse",), epsilons=(0.1, 1.0, 10.0)), rows=10, points=points)
     assert found.without_analysts == (f"{MECHANISMS['pmse'].title} at ε 1, 10: Far too long.",)
 
 
 def test_what_was_measured_stays_where_analysts_cannot_be_simulated() -> None:
     tiny = EXAMPLE.load().head(3)
-    (spot,) = sweep(tiny, EXAMPLE.schema, replace(ORDER, mechanisms=("kd_grid",), epsilons=(1.0,))).spots
-    assert spot.table is not None
-    assert "column" in spot.bands
-    assert spot.no_analysts == "3 rows are too few for two groups."
+    (point,) = sweep(tiny, EXAMPLE.schema, replace(CONFIG, mechanisms=("kd_grid",), epsilons=(1.0,))).points
+    assert point.table is not None
+    assert "column" in point.bands
+    assert point.no_analysts == "3 rows are too few for two groups."
 
 
 def test_progress_never_goes_back_and_tells_of_analysts() -> None:
     told: list[tuple[str, float]] = []
-    order = replace(ORDER, epsilons=(1.0,), repetitions=1)
-    sweep(EXAMPLE.load(), EXAMPLE.schema, order, lambda stage, done, /, *_: told.append((stage, done)))
+    config = replace(CONFIG, epsilons=(1.0,), repetitions=1)
+    sweep(EXAMPLE.load(), EXAMPLE.schema, config, lambda stage, done, /, *_: told.append((stage, done)))
     shares = [done for _, done in told]
     assert shares == sorted(shares)
     assert 0 <= shares[0] <= shares[-1] <= 1
@@ -136,38 +140,38 @@ def test_progress_never_goes_back_and_tells_of_analysts() -> None:
 
 
 def test_analysts_and_measures_can_be_left_out() -> None:
-    quick = sweep(EXAMPLE.load(), EXAMPLE.schema, replace(ORDER, epsilons=(1.0,), analysts=0))
+    quick = sweep(EXAMPLE.load(), EXAMPLE.schema, replace(CONFIG, epsilons=(1.0,), analysts=0))
     assert quick.line("perturbed_histogram", "type_one")
     assert quick.line("kd_tree", "type_one") == ()
-    assert SizesOrder.around(500, ["kd_tree"]).sweep.analysts == 0
-    without = sweep(EXAMPLE.load(), EXAMPLE.schema, replace(ORDER, epsilons=(1.0,), discoveries=False))
+    assert SizeSweepConfig.around(500, ["kd_tree"]).sweep.analysts == 0
+    without = sweep(EXAMPLE.load(), EXAMPLE.schema, replace(CONFIG, epsilons=(1.0,), discoveries=False))
     assert "type_one" not in without.aspects
 
 
 def test_a_run_does_not_depend_on_what_else_is_swept() -> None:
-    alone = sweep(EXAMPLE.load(), EXAMPLE.schema, replace(ORDER, mechanisms=("kd_tree",), epsilons=(1.0,)))
+    alone = sweep(EXAMPLE.load(), EXAMPLE.schema, replace(CONFIG, mechanisms=("kd_tree",), epsilons=(1.0,)))
     together = swept().at("kd_tree", 1.0)
     assert together is not None
     assert together.table is not None
-    assert alone.spots[0].table is not None
-    assert alone.spots[0].bands == together.bands
-    pd.testing.assert_frame_equal(alone.spots[0].table, together.table)
+    assert alone.points[0].table is not None
+    assert alone.points[0].bands == together.bands
+    pd.testing.assert_frame_equal(alone.points[0].table, together.table)
 
 
 def test_the_error_of_the_worst_column_is_the_total_variation_of_its_shares() -> None:
-    found = sweep(EXAMPLE.load(), EXAMPLE.schema, SweepOrder(mechanisms=("kd_grid",), epsilons=(1.0,), repetitions=1))
-    (spot,) = found.spots
-    assert spot.table is not None
+    found = sweep(EXAMPLE.load(), EXAMPLE.schema, SweepConfig(mechanisms=("kd_grid",), epsilons=(1.0,), repetitions=1))
+    (point,) = found.points
+    assert point.table is not None
     original = EXAMPLE.load()
     group = "group"
-    shares = [table[group].value_counts(normalize=True) for table in (original, spot.table)]
+    shares = [table[group].value_counts(normalize=True) for table in (original, point.table)]
     apart = float(shares[0].sub(shares[1], fill_value=0).abs().sum() / 2)
-    assert spot.bands["column"].middle >= apart - 1e-12
+    assert point.bands["column"].middle >= apart - 1e-12
     column = EXAMPLE.schema["value"]
     edges = np.linspace(float(column.lower), float(column.upper), 31)  # type: ignore[arg-type]
     counts = [np.histogram(table["value"].clip(edges[0], edges[-1]), edges)[0] / found.rows for table in
-              (original, spot.table)]  # fmt: skip
-    assert spot.bands["column"].middle == pytest.approx(max(apart, np.abs(counts[0] - counts[1]).sum() / 2), abs=1e-9)
+              (original, point.table)]  # fmt: skip
+    assert point.bands["column"].middle == pytest.approx(max(apart, np.abs(counts[0] - counts[1]).sum() / 2), abs=1e-9)
 
 
 def test_a_mechanism_that_refuses_says_why_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,9 +179,9 @@ def test_a_mechanism_that_refuses_says_why_and_the_others_go_on(monkeypatch: pyt
         raise DPSynthError("It does not fit.")
 
     monkeypatch.setattr(MECHANISMS["mwem"], "suggest", refuse)
-    order = SweepOrder(mechanisms=("mwem", "kd_grid"), epsilons=(1.0,), repetitions=1)
-    found = sweep(EXAMPLE.load(), EXAMPLE.schema, order)
-    refused, made = found.spots
+    config = SweepConfig(mechanisms=("mwem", "kd_grid"), epsilons=(1.0,), repetitions=1)
+    found = sweep(EXAMPLE.load(), EXAMPLE.schema, config)
+    refused, made = found.points
     assert refused.table is None
     assert found.problems == {MECHANISMS["mwem"].title: "It does not fit."}
     assert made.table is not None
@@ -193,7 +197,7 @@ def test_progress_names_the_run_and_can_end_it() -> None:
         raise EndedError
 
     with pytest.raises(EndedError):
-        sweep(EXAMPLE.load(), EXAMPLE.schema, ORDER, end)
+        sweep(EXAMPLE.load(), EXAMPLE.schema, CONFIG, end)
 
 
 @pytest.mark.parametrize(
@@ -203,37 +207,37 @@ def test_progress_names_the_run_and_can_end_it() -> None:
 )  # fmt: skip
 def test_an_order_that_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ParameterError, match=next(iter(wrong))):
-        SweepOrder(**wrong)  # type: ignore[arg-type]
+        SweepConfig(**wrong)  # type: ignore[arg-type]
 
 
 def test_the_needed_epsilon_is_the_smallest_from_which_on_the_target_holds() -> None:
-    (answer,) = needed(drawn(0.5, 0.04, 0.03), "column", 0.05)
+    (answer,) = epsilon_needed(drawn(0.5, 0.04, 0.03), "column", 0.05)
     assert answer.epsilon == 10
     assert answer.sentence == "KD tree: ε 10 is enough (at worst 4.0%); ε 1 is not."
     # One lucky epsilon below one that misses does not count.
-    assert needed(drawn(0.04, 0.5, 0.03), "column", 0.05)[0].epsilon == 100
-    assert "smallest that was tried" in needed(drawn(0.01, 0.01), "column", 0.05)[0].sentence
+    assert epsilon_needed(drawn(0.04, 0.5, 0.03), "column", 0.05)[0].epsilon == 100
+    assert "smallest that was tried" in epsilon_needed(drawn(0.01, 0.01), "column", 0.05)[0].sentence
 
 
 def test_a_target_that_nothing_reaches_is_said_not_to_be_reached() -> None:
-    (answer,) = needed(drawn(0.5, 0.4), "column", 0.05)
+    (answer,) = epsilon_needed(drawn(0.5, 0.4), "column", 0.05)
     assert answer.epsilon is None
     assert answer.sentence == "KD tree: no ε up to 10 is enough; there it is 20.0%, at worst 40.0%."
-    assert "not measured" in needed(drawn(0.5, 0.4), "type_one", 0.05)[0].sentence
+    assert "not measured" in epsilon_needed(drawn(0.5, 0.4), "type_one", 0.05)[0].sentence
     with pytest.raises(ParameterError, match="aspect"):
-        needed(drawn(0.5), "beauty", 0.05)
+        epsilon_needed(drawn(0.5), "beauty", 0.05)
 
 
 @settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6), st.floats(0, 1), st.floats(0, 1))
 def test_a_laxer_target_never_needs_more_epsilon(highs: list[float], first: float, second: float) -> None:
     strict, lax = sorted([first, second])
-    hard, easy = (needed(drawn(*highs), "column", target)[0].epsilon for target in (strict, lax))
+    hard, easy = (epsilon_needed(drawn(*highs), "column", target)[0].epsilon for target in (strict, lax))
     assert hard is None or (easy is not None and easy <= hard)
 
 
 def test_every_aspect_and_mechanism_by_default_is_known() -> None:
-    assert set(SweepOrder().mechanisms) <= set(MECHANISMS)
+    assert set(SweepConfig().mechanisms) <= set(MECHANISMS)
     assert all(kind.question.endswith("?") or kind.question.endswith(".") for kind in ASPECTS.values())
 
 
@@ -279,23 +283,25 @@ def test_the_error_of_groups_by_size_is_the_median_of_plain_counts() -> None:
 
 def test_small_groups_pay_most() -> None:
     table = bivariate(1_000)
-    order = SweepOrder(mechanisms=("kd_tree",), epsilons=(1.0,), repetitions=2, discoveries=False)
-    found = sweep(table.rows(), table.schema, order)
-    (spot,) = found.spots
-    assert spot.groups[min(spot.groups)].low > 2 * spot.groups[max(spot.groups)].high
+    config = SweepConfig(mechanisms=("kd_tree",), epsilons=(1.0,), repetitions=2, discoveries=False)
+    found = sweep(table.rows(), table.schema, config)
+    (point,) = found.points
+    assert point.groups[min(point.groups)].low > 2 * point.groups[max(point.groups)].high
     assert found.group_references[1] > found.group_references[64]
 
 
-def sized() -> Sizes:
-    order = SizesOrder(sweep=SweepOrder(mechanisms=("kd_grid",), epsilons=(0.03, 3.0), repetitions=1), rows=(100, 2000))
-    return sweep_sizes(EXAMPLE.load(), EXAMPLE.schema, order)
+def sized() -> SizeSweepResult:
+    config = SizeSweepConfig(
+        sweep=SweepConfig(mechanisms=("kd_grid",), epsilons=(0.03, 3.0), repetitions=1), rows=(100, 2000)
+    )
+    return sweep_sizes(EXAMPLE.load(), EXAMPLE.schema, config)
 
 
 def test_more_rows_need_less_epsilon() -> None:
     found = sized()
     assert [one.rows for one in found.sweeps] == [100, 2000]
     assert set(found.aspects) >= {"column", "mmd"}
-    target = found.sweeps[1].spots[1].bands["column"].high
+    target = found.sweeps[1].points[1].bands["column"].high
     assert found.answers("kd_grid", "column", target) == {100: None, 2000: 3.0}
     assert found.sentence("kd_grid", "column", target) == (
         f"{MECHANISMS['kd_grid'].title}: 100 rows are too few at any ε up to 3; 2,000 rows need ε 3."
@@ -305,4 +311,4 @@ def test_more_rows_need_less_epsilon() -> None:
 @pytest.mark.parametrize("rows", [(), (200, 100), (100, 100), (2, 100)])
 def test_sizes_that_make_no_sense_are_refused(rows: tuple[int, ...]) -> None:
     with pytest.raises(ParameterError, match="rows"):
-        SizesOrder(sweep=ORDER, rows=rows)
+        SizeSweepConfig(sweep=CONFIG, rows=rows)

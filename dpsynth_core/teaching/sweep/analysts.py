@@ -2,7 +2,7 @@
 
 Where a release is array arithmetic (histograms) there are hundreds of them. Any other mechanism makes a table for each,
 so there are fewer, and none where even a few would take too long. How many is decided from public facts and estimated
-times, never from a clock: the same order gives the same numbers on any machine.
+times, never from a clock: the same config gives the same numbers on any machine.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dpsynth_core.inference.populations import populations
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.progress import Point, Progress, no_progress
-from dpsynth_core.teaching.sweep.found import Band
+from dpsynth_core.teaching.sweep.results import Band
 
 QUICK_MOST, QUICK_FEWEST, ANALYSED_ROWS = 400, 50, 2_000_000
 """Analysts of each kind where a release is array arithmetic: fewer where each has many rows to look at."""
@@ -30,7 +30,7 @@ FEWEST_ROWS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel:
+class AnalystPanel:
     """Analysts of two kinds, as many of each: those with nothing to find, and those with a difference to find."""
 
     mechanism: Mechanism
@@ -47,7 +47,7 @@ class Panel:
     """Why there are none although they were asked for."""
 
     @classmethod
-    def of(cls, key: str, n: int, budget: Budget, most: int) -> Panel:
+    def of(cls, key: str, n: int, budget: Budget, most: int) -> AnalystPanel:
         """As many analysts as time allows.
 
         Args:

@@ -15,7 +15,7 @@ from dpsynth_core.diagnostics.mmd.diagnostic import halves_distance, median_gamm
 from dpsynth_core.diagnostics.mmd.distance import mmd
 from dpsynth_core.diagnostics.pmse.logistic import logistic_pmse
 from dpsynth_core.table.private_table import PrivateTable
-from dpsynth_core.teaching.sweep.cells import Cells, cells_of, error_by_size, taken, variation
+from dpsynth_core.teaching.sweep.cell_codes import CellCodes, cells_of, error_by_size, taken, variation
 from dpsynth_core.teaching.sweep.slopes import Slopes
 
 Key = TypeVar("Key", str, int)
@@ -32,7 +32,7 @@ class Original:
 
     private: PrivateTable
     """Its rows."""
-    cells: Cells
+    cells: CellCodes
     """Where each of them falls."""
     kept: dict[str, list[int]]
     """Labels with a coefficient of their own."""

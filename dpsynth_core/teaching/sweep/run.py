@@ -21,53 +21,53 @@ from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.runs.synthesize import synthesize
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
-from dpsynth_core.teaching.sweep.analysts import Panel, told_as
-from dpsynth_core.teaching.sweep.found import Band, Spot, Sweep
-from dpsynth_core.teaching.sweep.order import SweepOrder
+from dpsynth_core.teaching.sweep.analysts import AnalystPanel, told_as
+from dpsynth_core.teaching.sweep.config import SweepConfig
 from dpsynth_core.teaching.sweep.original import Original
+from dpsynth_core.teaching.sweep.results import Band, SweepPoint, SweepResult
 
-KEPT_ROWS = 2_000
+MAX_TABLE_ROWS = 2_000
 """Most synthetic rows that are kept of every point."""
 
 
 def sweep(
-    table: pd.DataFrame, schema: Schema, order: SweepOrder | None = None, progress: Progress = no_progress
-) -> Sweep:
+    table: pd.DataFrame, schema: Schema, config: SweepConfig | None = None, progress: Progress = no_progress
+) -> SweepResult:
     """Run every mechanism at every epsilon, several times, and measure.
 
     Args:
         table: A public or simulated table.
         schema: Its public facts.
-        order: What to sweep.
+        config: What to sweep.
         progress: Told about each run; raises to cancel.
 
     Example:
         >>> from dpsynth_core.table.examples import EXAMPLES
         >>> example = EXAMPLES["two_groups_signal"]
-        >>> grid = SweepOrder(mechanisms=("smoothed_histogram",), epsilons=(0.01, 10.0), repetitions=2)
-        >>> tight, loose = sweep(example.load(), example.schema, grid).spots
+        >>> grid = SweepConfig(mechanisms=("smoothed_histogram",), epsilons=(0.01, 10.0), repetitions=2)
+        >>> tight, loose = sweep(example.load(), example.schema, grid).points
         >>> tight.bands["column"].middle > loose.bands["column"].middle
         True
     """
-    order = order or SweepOrder()
-    original = Original.of(PrivateTable(table, schema), order.seed)
-    spots = []
-    for number, (key, epsilon) in enumerate(product(order.mechanisms, order.epsilons)):
-        spots.append(_spot(original, _Place(key=key, epsilon=epsilon, number=number, order=order), progress))
+    config = config or SweepConfig()
+    original = Original.of(PrivateTable(table, schema), config.seed)
+    points = []
+    for number, (key, epsilon) in enumerate(product(config.mechanisms, config.epsilons)):
+        points.append(_point(original, _GridPoint(key=key, epsilon=epsilon, number=number, config=config), progress))
     aspects, groups = original.references()
-    return Sweep(
-        order=order, rows=original.private.n, spots=tuple(spots), references=aspects, group_references=groups
+    return SweepResult(
+        config=config, rows=original.private.n, points=tuple(points), references=aspects, group_references=groups
     )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Place:
+class _GridPoint:
     """One mechanism at one epsilon, and where it stands in the sweep."""
 
     key: str
     epsilon: float
     number: int
-    order: SweepOrder
+    config: SweepConfig
 
     @property
     def name(self) -> str:
@@ -75,54 +75,54 @@ class _Place:
 
     @property
     def budget(self) -> Budget:
-        return Budget.of(self.epsilon, self.order.delta if MECHANISMS[self.key].needs_delta else 0)
+        return Budget.of(self.epsilon, self.config.delta if MECHANISMS[self.key].needs_delta else 0)
 
     def done(self, part: float) -> float:
         """Share of the whole sweep at this share of the place."""
-        return (self.number + part) / (len(self.order.mechanisms) * len(self.order.epsilons))
+        return (self.number + part) / (len(self.config.mechanisms) * len(self.config.epsilons))
 
 
-def _spot(original: Original, place: _Place, progress: Progress) -> Spot:
-    order, private = place.order, original.private
+def _point(original: Original, place: _GridPoint, progress: Progress) -> SweepPoint:
+    config, private = place.config, original.private
     values: dict[str, list[float]] = {}
     sizes: dict[int, list[float]] = {}
     kept = None
     try:
         mechanism = MECHANISMS[place.key].suggest(private.schema, private.n, place.epsilon)
-        for again in range(order.repetitions):
-            run = place.number * order.repetitions + again + 1
-            progress(f"Run {run} of {order.runs}: {place.name}", place.done(again / order.repetitions / 2))
-            seeds = _seeds(order.seed, place.key, place.epsilon, again)
+        for again in range(config.repetitions):
+            run = place.number * config.repetitions + again + 1
+            progress(f"Run {run} of {config.runs}: {place.name}", place.done(again / config.repetitions / 2))
+            seeds = _seeds(config.seed, place.key, place.epsilon, again)
             release = synthesize(
                 private, mechanism, epsilon=place.budget.epsilon, delta=place.budget.delta, seed=int(seeds[0])
             )
             made = release.sample(private.n)
-            kept = made.head(KEPT_ROWS) if kept is None else kept
+            kept = made.head(MAX_TABLE_ROWS) if kept is None else kept
             aspects, groups = original.measure(made, np.random.default_rng(seeds[1]))
             for aspect, value in aspects.items():
                 values.setdefault(aspect, []).append(value)
             for size, value in groups.items():
                 sizes.setdefault(size, []).append(value)
     except DPSynthError as error:
-        return Spot(mechanism=place.key, epsilon=place.epsilon, bands={}, table=None, problem=str(error))
-    measured = Spot(
+        return SweepPoint(mechanism=place.key, epsilon=place.epsilon, bands={}, table=None, problem=str(error))
+    measured = SweepPoint(
         mechanism=place.key, epsilon=place.epsilon, table=kept,
         bands={aspect: Band.over(found) for aspect, found in values.items()},
         groups={size: Band.over(found) for size, found in sizes.items()},
     )  # fmt: skip
-    return _with_discoveries(measured, place, private.n, progress) if order.discoveries else measured
+    return _with_discoveries(measured, place, private.n, progress) if config.discoveries else measured
 
 
-def _with_discoveries(spot: Spot, place: _Place, n: int, progress: Progress) -> Spot:
+def _with_discoveries(point: SweepPoint, place: _GridPoint, n: int, progress: Progress) -> SweepPoint:
     """Rates of wrong conclusions added; where there are none, the reason."""
     told = told_as(progress, f"Simulating analysts: {place.name}", place.done(1 / 2), place.done(1))
     told("", 0.0)
     try:
-        panel = Panel.of(place.key, n, place.budget, place.order.analysts)
-        rates = panel.rates(place.order.seed, told)
+        panel = AnalystPanel.of(place.key, n, place.budget, place.config.analysts)
+        rates = panel.rates(place.config.seed, told)
     except DPSynthError as error:
-        return replace(spot, no_analysts=str(error))
-    return replace(spot, bands={**spot.bands, **rates}, analysts=panel.each, no_analysts=panel.problem)
+        return replace(point, no_analysts=str(error))
+    return replace(point, bands={**point.bands, **rates}, analysts=panel.each, no_analysts=panel.problem)
 
 
 def _seeds(seed: int, key: str, epsilon: float, again: int) -> IntArray:

@@ -13,9 +13,9 @@ from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.progress import Point, Progress, no_progress
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.teaching.sweep.aspects import ASPECTS
-from dpsynth_core.teaching.sweep.found import Sweep
-from dpsynth_core.teaching.sweep.needed import needed
-from dpsynth_core.teaching.sweep.order import EPSILONS, SweepOrder
+from dpsynth_core.teaching.sweep.config import EPSILONS, SweepConfig
+from dpsynth_core.teaching.sweep.epsilon_needed import epsilon_needed
+from dpsynth_core.teaching.sweep.results import SweepResult
 from dpsynth_core.teaching.sweep.run import sweep
 
 FEWEST_ROWS, MOST_ROWS = 50, 20_000
@@ -24,10 +24,10 @@ MULTIPLES = (0.25, 1.0, 4.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SizesOrder:
+class SizeSweepConfig:
     """A sweep, and the numbers of rows to repeat it with."""
 
-    sweep: SweepOrder
+    sweep: SweepConfig
     """What is run on every table."""
     rows: tuple[int, ...]
     """Of the tables, rising."""
@@ -41,27 +41,29 @@ class SizesOrder:
     @classmethod
     def around(
         cls, n: int, mechanisms: Sequence[str], epsilons: Sequence[float] = EPSILONS, repetitions: int = 2
-    ) -> SizesOrder:
+    ) -> SizeSweepConfig:
         """A quarter of n, n, and four times n, as far as that is neither too few nor too many rows.
 
         Example:
-            >>> SizesOrder.around(1_000, ["kd_tree"]).rows, SizesOrder.around(100, ["kd_tree"]).rows
+            >>> SizeSweepConfig.around(1_000, ["kd_tree"]).rows, SizeSweepConfig.around(100, ["kd_tree"]).rows
             ((250, 1000, 4000), (50, 100, 400))
         """
         wanted = {n if multiple == 1 else min(max(round(n * multiple), FEWEST_ROWS), max(MOST_ROWS, n))
                   for multiple in MULTIPLES}  # fmt: skip
         # A few analysts cannot show that a rate is low enough: without those who need a table each, no answer misleads.
-        order = SweepOrder(mechanisms=tuple(mechanisms), epsilons=tuple(epsilons), repetitions=repetitions, analysts=0)
-        return cls(sweep=order, rows=tuple(sorted(wanted)))
+        config = SweepConfig(
+            mechanisms=tuple(mechanisms), epsilons=tuple(epsilons), repetitions=repetitions, analysts=0
+        )
+        return cls(sweep=config, rows=tuple(sorted(wanted)))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sizes:
+class SizeSweepResult:
     """Sweeps of tables that differ in their number of rows only. For public and simulated tables."""
 
-    order: SizesOrder
+    config: SizeSweepConfig
     """What was asked for."""
-    sweeps: tuple[Sweep, ...]
+    sweeps: tuple[SweepResult, ...]
     """By number of rows, rising."""
 
     @property
@@ -72,13 +74,13 @@ class Sizes:
     def answers(self, mechanism: str, aspect: str, target: float) -> dict[int, float | None]:
         """By number of rows, the smallest epsilon that reaches the target; None where none that was tried does."""
         return {
-            found.rows: next(a.epsilon for a in needed(found, aspect, target) if a.mechanism == mechanism)
+            found.rows: next(a.epsilon for a in epsilon_needed(found, aspect, target) if a.mechanism == mechanism)
             for found in self.sweeps
         }
 
     def sentence(self, mechanism: str, aspect: str, target: float) -> str:
         """The same in words."""
-        most = self.order.sweep.epsilons[-1]
+        most = self.config.sweep.epsilons[-1]
         parts = [
             f"{rows:,} rows need ε {epsilon:g}" if epsilon is not None
             else f"{rows:,} rows are too few at any ε up to {most:g}"
@@ -87,20 +89,22 @@ class Sizes:
         return f"{MECHANISMS[mechanism].title}: {'; '.join(parts)}."
 
 
-def sweep_sizes(table: pd.DataFrame, schema: Schema, order: SizesOrder, progress: Progress = no_progress) -> Sizes:
+def sweep_sizes(
+    table: pd.DataFrame, schema: Schema, config: SizeSweepConfig, progress: Progress = no_progress
+) -> SizeSweepResult:
     """The sweep on every size of the table: fewer rows are some of its own, more rows are drawn from it again.
 
     Args:
         table: A public or simulated table.
         schema: Its public facts.
-        order: What to sweep, and the sizes.
+        config: What to sweep, and the sizes.
         progress: Told about each run; raises to cancel.
     """
     found = []
-    for place, count in enumerate(order.rows):
-        rows = _resized(table, count, order.sweep.seed)
-        found.append(sweep(rows, schema, order.sweep, _part(progress, count, place, len(order.rows))))
-    return Sizes(order=order, sweeps=tuple(found))
+    for place, count in enumerate(config.rows):
+        rows = _resized(table, count, config.sweep.seed)
+        found.append(sweep(rows, schema, config.sweep, _part(progress, count, place, len(config.rows))))
+    return SizeSweepResult(config=config, sweeps=tuple(found))
 
 
 def _resized(table: pd.DataFrame, count: int, seed: int) -> pd.DataFrame:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from dpsynth_core.charts.discoveries import groups_chart, reliability_chart, replay_chart
+from dpsynth_core.charts.p_values import groups_chart, reliability_chart, replay_chart
 from dpsynth_core.diagnostics import Result
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.enquiry import Answer

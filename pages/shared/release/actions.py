@@ -25,7 +25,7 @@ from dpsynth_core.review import (
     review_report,
 )
 from dpsynth_core.review.decision import Choice
-from dpsynth_core.review.evidence import Search, gather
+from dpsynth_core.review.evidence import EvidenceRequest, gather
 from dpsynth_core.runs.configuration import Outcome
 from dpsynth_core.runs.jobs import on_private_table
 from dpsynth_core.table.private_table import PrivateTable
@@ -71,7 +71,7 @@ def search(session: Session, place: int) -> None:
     if session.search is not None and session.search.active:
         cancel(session.search)
     outcome = session.outcomes[place]
-    wanted = Search(
+    wanted = EvidenceRequest(
         outcome=outcome, diagnostics=configured(outcome), evaluation=session.found.get((place, outcome.schema.names))
     )
     session.searched = place

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dpsynth_core.charts.review import claims_chart, epsilon_chart, flow_chart
+from dpsynth_core.charts.checklist import claims_chart, epsilon_chart, flow_chart
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account
-from dpsynth_core.review import Check, Checklist, Decision
-from dpsynth_core.review.check import GROUPS, State
+from dpsynth_core.review import Checklist, ChecklistItem, Decision
+from dpsynth_core.review.checklist_item import GROUPS, CheckState
 from dpsynth_core.review.decision import MEANING, Choice, missing_for
 from dpsynth_core.review.publication import MOST_CHARACTERS
-from dpsynth_core.review.review import MARK
+from dpsynth_core.review.report import MARK
 from dpsynth_core.review.thresholds import LIMITS, Thresholds
 from pages.shared.diagnostics.actions import release_name
 from pages.shared.formatting import number
@@ -31,7 +31,7 @@ from pages.shared.release.actions import (
 from pages.shared.session import Session
 from pages.shared.widgets import plain_list, show_chart, watch
 
-STATE: dict[State, tuple[str, Colour, str]] = {
+STATE: dict[CheckState, tuple[str, Colour, str]] = {
     "pass": ("Pass", "green", ":material/check_circle:"),
     "warn": ("Warn", "orange", ":material/warning:"),
     "open": ("Open", "gray", ":material/help:"),
@@ -140,7 +140,7 @@ def show_checklist(found: Checklist) -> None:
                     plain_list(check.details)
 
 
-def _line(check: Check) -> None:
+def _line(check: ChecklistItem) -> None:
     label, colour, icon = STATE[check.state]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.container(width=90):

@@ -14,7 +14,7 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.table.schema import Schema
-from dpsynth_core.teaching.sweep import Panel, SizesOrder, SweepOrder
+from dpsynth_core.teaching.sweep import AnalystPanel, SizeSweepConfig, SweepConfig
 from pages.shared.mechanism.settings import plan_for
 from pages.shared.session import Session, Trial
 from pages.shared.synthesize.actions import cancel, runner
@@ -73,7 +73,7 @@ def sweepable() -> list[str]:
     return [key for key, kind in MECHANISMS.items() if kind.status != "none"]
 
 
-def sweep_seconds(order: SweepOrder, schema: Schema, n: int) -> float:
+def sweep_seconds(order: SweepConfig, schema: Schema, n: int) -> float:
     """How long a sweep should take, from the mechanisms' own estimates."""
     total = 0.0
     for key in order.mechanisms:
@@ -91,20 +91,20 @@ def sweep_seconds(order: SweepOrder, schema: Schema, n: int) -> float:
     return max(total, 1.0)
 
 
-def _analysing(key: str, n: int, epsilon: float, order: SweepOrder) -> float:
+def _analysing(key: str, n: int, epsilon: float, order: SweepConfig) -> float:
     budget = Budget.of(epsilon, order.delta if MECHANISMS[key].needs_delta else 0)
     try:
-        return Panel.of(key, n, budget, order.analysts).seconds
+        return AnalystPanel.of(key, n, budget, order.analysts).seconds
     except DPSynthError:
         return 0.0
 
 
-def sizes_seconds(order: SizesOrder, schema: Schema) -> float:
+def sizes_seconds(order: SizeSweepConfig, schema: Schema) -> float:
     """The same for a sweep over several numbers of rows."""
     return sum(sweep_seconds(order.sweep, schema, rows) for rows in order.rows)
 
 
-def with_mechanisms(order: SweepOrder, schema: Schema, n: int) -> SweepOrder:
+def with_mechanisms(order: SweepConfig, schema: Schema, n: int) -> SweepConfig:
     """The order without mechanisms that would take too long to begin by themselves; the first one always stays."""
     quick = [key for key in order.mechanisms
              if sweep_seconds(replace(order, mechanisms=(key,)), schema, n) < PATIENCE]  # fmt: skip

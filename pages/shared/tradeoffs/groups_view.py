@@ -22,7 +22,7 @@ def show_groups(session: Session) -> None:
     found = sweep_found(session, specimen, "Run")
     if found is None:
         return
-    keys = [key for key in found.order.mechanisms if any(s.mechanism == key and s.groups for s in found.spots)]
+    keys = [key for key in found.config.mechanisms if any(s.mechanism == key and s.groups for s in found.points)]
     if not keys:
         st.info("This table has too few groups of any size.", icon=":material/info:")
         return

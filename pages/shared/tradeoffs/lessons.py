@@ -12,8 +12,8 @@ from dpsynth_core.inference import error_rates
 from dpsynth_core.mechanisms.partition.model import PartitionModel
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.table.examples import EXAMPLES
-from dpsynth_core.teaching.demonstrations import NoisyHistogram, grown_tree, noisy_histogram
-from dpsynth_core.teaching.false_discovery import Replay, replay_false_discovery
+from dpsynth_core.teaching.false_discovery import FalseDiscoveryReplay, replay_false_discovery
+from dpsynth_core.teaching.noise_examples import NoisyHistogram, grown_tree, noisy_histogram
 from pages.shared.mechanism.settings import EPSILONS
 from pages.shared.session import Lesson
 
@@ -62,7 +62,7 @@ def _boxes(epsilon: str, seed: int) -> PartitionModel:
 
 
 @lru_cache(maxsize=64)
-def _replayed(epsilon: str, seed: int) -> Replay:
+def _replayed(epsilon: str, seed: int) -> FalseDiscoveryReplay:
     return replay_false_discovery(epsilon=epsilon, seed=seed, simulations=SIMULATIONS)
 
 

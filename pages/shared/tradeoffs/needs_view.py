@@ -6,7 +6,7 @@ import streamlit as st
 
 from dpsynth_core.charts.sweeps import enough_chart
 from dpsynth_core.mechanisms import MECHANISMS
-from dpsynth_core.teaching.sweep import ASPECTS, Sizes, SizesOrder, sweep_sizes
+from dpsynth_core.teaching.sweep import ASPECTS, SizeSweepConfig, SizeSweepResult, sweep_sizes
 from pages.shared.session import Session
 from pages.shared.tradeoffs.actions import PATIENCE, current_trial, sizes_seconds
 from pages.shared.tradeoffs.tables import Specimen
@@ -36,10 +36,10 @@ def show_needs(session: Session) -> None:
     session.kept[key] = target
     wanted = target / 100 if kind.percent else target
     st.caption(kind.question)
-    keys = [key for key in found.order.sweep.mechanisms if any(s.line(key, aspect) for s in found.sweeps)]
+    keys = [key for key in found.config.sweep.mechanisms if any(s.line(key, aspect) for s in found.sweeps)]
     with st.container(border=True):
         plain_list(found.sentence(key, aspect, wanted) for key in keys)
-    silent = [MECHANISMS[key].title for key in found.order.sweep.mechanisms if key not in keys]
+    silent = [MECHANISMS[key].title for key in found.config.sweep.mechanisms if key not in keys]
     if silent:
         st.caption(
             f"Not simulated here: {', '.join(silent)}. Showing that so few analysts are wrong takes hundreds of them, "
@@ -52,17 +52,17 @@ def show_needs(session: Session) -> None:
     as_table = st.toggle("Show as table", key="table_needs")
     show_chart(enough_chart(found, chosen, aspect, wanted), key="needs_chart", as_table=as_table)
     st.caption(
-        f"✓ enough, ✗ not enough; the number is the worst of {found.order.sweep.repetitions} runs (for discoveries the "
-        "upper end of a 95% interval). Fewer rows are a part of this table; more rows are drawn from it again."
+        f"✓ enough, ✗ not enough; the number is the worst of {found.config.sweep.repetitions} runs (for discoveries, "
+        "the upper end of a 95% interval). Fewer rows are a part of this table; more rows are drawn from it again."
     )
 
 
-def _found(session: Session, specimen: Specimen) -> Sizes | None:
-    order = SizesOrder.around(len(specimen.table), FIRST)
+def _found(session: Session, specimen: Specimen) -> SizeSweepResult | None:
+    order = SizeSweepConfig.around(len(specimen.table), FIRST)
     seconds = sizes_seconds(order, specimen.schema)
     trial = current_trial(session, "needs", specimen)
     found = show_trial(
         session, "needs", specimen, order, sweep_sizes, seconds=seconds, label="Work it out",
         auto=trial is None and seconds < 2 * PATIENCE,
     )  # fmt: skip
-    return found if isinstance(found, Sizes) and found.aspects else None
+    return found if isinstance(found, SizeSweepResult) and found.aspects else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from dpsynth_core.charts.tradeoffs import noisy_counts_chart, partition_chart
-from dpsynth_core.teaching.demonstrations import grown_tree, noisy_histogram
+from dpsynth_core.teaching.noise_examples import grown_tree, noisy_histogram
 from pages.shared.formatting import measured
 from pages.shared.layout import in_words
 from pages.shared.session import Session

@@ -10,9 +10,9 @@ from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.teaching.neighbours import (
     RUNS,
-    Demonstration,
-    DemonstrationOrder,
-    Who,
+    NeighbourConfig,
+    NeighbourDemonstration,
+    WatchedPerson,
     run_demonstration,
     watched_row,
 )
@@ -21,7 +21,7 @@ from pages.shared.session import Session
 from pages.shared.tradeoffs.view import ask_specimen, show_trial
 from pages.shared.widgets import ask_epsilon, ask_one, show_chart
 
-WHO: dict[Who, str] = {"unusual": "the most unusual person", "typical": "a person like many others"}
+WHO: dict[WatchedPerson, str] = {"unusual": "the most unusual person", "typical": "a person like many others"}
 RUN_SECONDS = 0.002
 """Of one run, roughly."""
 
@@ -42,7 +42,7 @@ def show_neighbours(session: Session) -> None:
     )  # fmt: skip
     epsilon = ask_epsilon(session, key="person_epsilon", first="1")
     with in_words("This cannot be shown."):
-        order = DemonstrationOrder(mechanism=mechanism, epsilon=epsilon, who=who)
+        order = NeighbourConfig(mechanism=mechanism, epsilon=epsilon, who=who)
         row = watched_row(PrivateTable(specimen.table, specimen.schema), order.who)
         st.caption("This person, and in the other runs somebody from the crowd instead:")
         st.dataframe(specimen.table.iloc[[row]], hide_index=True, alt="The person who is watched", key="person_row")
@@ -50,11 +50,11 @@ def show_neighbours(session: Session) -> None:
             session, "person", specimen, order, run_demonstration, seconds=2 * RUNS[mechanism] * RUN_SECONDS,
             label="Run", auto=True,
         )  # fmt: skip
-        if isinstance(found, Demonstration):
+        if isinstance(found, NeighbourDemonstration):
             _show(found)
 
 
-def _show(found: Demonstration) -> None:
+def _show(found: NeighbourDemonstration) -> None:
     as_table = st.toggle("Show as tables", key="table_person")
     left, right = st.columns(2)
     with left:

@@ -10,7 +10,7 @@ import streamlit as st
 from dpsynth_core.charts.sweeps import moving_chart, multiples_chart, sweep_chart
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
-from dpsynth_core.teaching.sweep import ASPECTS, MOST_ANALYSTS, Sweep, SweepOrder, sweep
+from dpsynth_core.teaching.sweep import ASPECTS, MAX_ANALYSTS, SweepConfig, SweepResult, sweep
 from pages.shared.layout import in_words
 from pages.shared.session import Session
 from pages.shared.tradeoffs.actions import PATIENCE, current_trial, sweep_seconds, sweepable, with_mechanisms
@@ -48,11 +48,11 @@ def show_sweep(session: Session) -> None:
         _tables(session, specimen, found)
 
 
-def sweep_found(session: Session, specimen: Specimen, label: str) -> Sweep | None:
+def sweep_found(session: Session, specimen: Specimen, label: str) -> SweepResult | None:
     """A sweep of the table; the first one begins by itself."""
     n = len(specimen.table)
     trial = current_trial(session, KIND, specimen)
-    first = with_mechanisms(SweepOrder(repetitions=2), specimen.schema, n) if trial is None else trial.order
+    first = with_mechanisms(SweepConfig(repetitions=2), specimen.schema, n) if trial is None else trial.order
     found = None
     with in_words("This cannot be swept."):
         order = _ask_order(first)
@@ -63,10 +63,10 @@ def sweep_found(session: Session, specimen: Specimen, label: str) -> Sweep | Non
         )  # fmt: skip
     if found is None and trial is not None:
         found = trial.result
-    return found if isinstance(found, Sweep) else None
+    return found if isinstance(found, SweepResult) else None
 
 
-def _ask_order(kept: SweepOrder) -> SweepOrder:
+def _ask_order(kept: SweepConfig) -> SweepConfig:
     with st.expander("Change mechanisms, values of epsilon or repetitions", icon=":material/tune:"):
         keys = st.multiselect(
             "Mechanisms", sweepable(), default=list(kept.mechanisms), key="sweep_mechanisms",
@@ -78,18 +78,18 @@ def _ask_order(kept: SweepOrder) -> SweepOrder:
         left, right = st.columns(2)
         times = left.number_input("Repetitions", 1, MOST_REPETITIONS, kept.repetitions, key="sweep_repetitions")
         analysts = right.number_input(
-            "Simulated analysts, at most", 0, MOST_ANALYSTS, kept.analysts, step=10, key="sweep_analysts",
+            "Simulated analysts, at most", 0, MAX_ANALYSTS, kept.analysts, step=10, key="sweep_analysts",
             help="Behind false and missed discoveries, for mechanisms that make a table for each analyst. More of "
             "them: narrower bands, a longer wait. Histograms have hundreds at no cost.",
         )  # fmt: skip
     if not keys or not grid:
         raise DPSynthError("Choose at least one mechanism and one value of epsilon.")
-    return SweepOrder(
+    return SweepConfig(
         mechanisms=tuple(keys), epsilons=tuple(sorted(grid)), repetitions=int(times), analysts=int(analysts)
     )
 
 
-def _curves(found: Sweep) -> None:
+def _curves(found: SweepResult) -> None:
     shown = st.multiselect(
         "Measures", found.aspects, key="sweep_aspects",
         default=[aspect for aspect in BEGINNING if aspect in found.aspects],
@@ -109,8 +109,8 @@ def _curves(found: Sweep) -> None:
             selection_mode="points",
         )  # fmt: skip
     st.caption(
-        f"Bands run from the best to the worst of {found.order.repetitions} runs. {_analysts(found)}Point at a mark to "
-        "see its first synthetic rows; click it, or choose below, to see its table."
+        f"Bands run from the best to the worst of {found.config.repetitions} runs. {_analysts(found)}Point at a mark "
+        "to see its first synthetic rows; click it, or choose below, to see its table."
     )
     if found.without_analysts:
         st.caption("Discoveries are not simulated here where it takes too long:")
@@ -120,7 +120,7 @@ def _curves(found: Sweep) -> None:
             st.markdown(f"**{ASPECTS[aspect].short}**: {ASPECTS[aspect].question}")
 
 
-def _analysts(found: Sweep) -> str:
+def _analysts(found: SweepResult) -> str:
     """How many analysts stand behind the rates of wrong conclusions."""
     if not found.analysts:
         return ""
@@ -139,14 +139,14 @@ def _follow_click() -> None:
         st.session_state["sweep_shown"], st.session_state[_AT] = marks[0][0], float(marks[0][1])
 
 
-def _tables(session: Session, specimen: Specimen, found: Sweep) -> None:
+def _tables(session: Session, specimen: Specimen, found: SweepResult) -> None:
     """The tables behind the marks: one column at every epsilon, then one table."""
     st.subheader("The tables behind the marks", anchor=False)
-    made = list(dict.fromkeys(spot.mechanism for spot in found.spots if spot.table is not None))
+    made = list(dict.fromkeys(point.mechanism for point in found.points if point.table is not None))
     left, right = st.columns(2)
     key = left.selectbox("Mechanism", made, key="sweep_shown", format_func=lambda name: MECHANISMS[name].title)
     name = ask_one(session, right.selectbox, "Column", specimen.schema.names, key="sweep_column")
-    tables = {s.epsilon: s.table for s in found.spots if s.mechanism == key and s.table is not None}
+    tables = {s.epsilon: s.table for s in found.points if s.mechanism == key and s.table is not None}
     as_table = st.toggle("Show as tables", key="table_multiples")
     show_chart(
         multiples_chart(specimen.table, list(tables.items()), specimen.schema, name), key="sweep_multiples",

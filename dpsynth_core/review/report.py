@@ -17,8 +17,8 @@ import pandas as pd
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from dpsynth_core.charts.checklist import WORDS, claims_chart
 from dpsynth_core.charts.diagnostics import report_pictures
-from dpsynth_core.charts.review import WORDS, claims_chart
 from dpsynth_core.charts.spending import spending_chart
 from dpsynth_core.charts.theme import Chart
 from dpsynth_core.diagnostics import DIAGNOSTICS, Measure, Result
@@ -43,7 +43,7 @@ TONES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drawn:
+class ReportFigure:
     """A figure as it stands in the page."""
 
     markup: Markup
@@ -53,7 +53,7 @@ class Drawn:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Section:
+class ReportSection:
     """One part of the report. Every text in it is escaped when the page is written."""
 
     title: str
@@ -68,7 +68,7 @@ class Section:
     """The table."""
     code: str = ""
     """Text to be shown as it is."""
-    figures: Sequence[Drawn] = ()
+    figures: Sequence[ReportFigure] = ()
     """Pictures."""
 
 
@@ -97,12 +97,12 @@ def review_report(
     """
     number = count(1)
 
-    def draw(chart: Chart) -> Drawn:
+    def draw(chart: Chart) -> ReportFigure:
         text = chart.figure.to_html(
             full_html=False, include_plotlyjs=False, div_id=f"figure-{next(number)}",
             config={"responsive": True, "displayModeBar": False},
         )  # fmt: skip
-        return Drawn(markup=Markup(text), alt=chart.alt)  # noqa: S704  see Drawn
+        return ReportFigure(markup=Markup(text), alt=chart.alt)  # noqa: S704  see ReportFigure
 
     sections = [
         _decided(decision, earlier),
@@ -116,27 +116,27 @@ def review_report(
         drawn = [draw(chart) for chart in report_pictures(result, original, synthetic)]
         sections.append(_diagnostic(result, drawn))
     if outcome:
-        sections.append(Section(title="Configuration", code=outcome.order.to_json()))
+        sections.append(ReportSection(title="Configuration", code=outcome.order.to_json()))
     plotly = Markup(get_plotlyjs())  # noqa: S704  the library itself
     return _template().render(mark=MARK, plotly=plotly, sections=sections, tones=TONES).encode()
 
 
 @cache
 def _template() -> jinja2.Template:
-    text = resources.files("dpsynth_core.review").joinpath("review.html").read_text(encoding="utf-8")
+    text = resources.files("dpsynth_core.review").joinpath("report.html").read_text(encoding="utf-8")
     page = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     return page.from_string(text)
 
 
-def _decided(decision: Decision | None, earlier: Sequence[Decision]) -> Section:
+def _decided(decision: Decision | None, earlier: Sequence[Decision]) -> ReportSection:
     if decision is None:
-        return Section(title="Decision", texts=["No decision has been recorded."])
+        return ReportSection(title="Decision", texts=["No decision has been recorded."])
     texts = [f"{decision.reviewer}, {_when(decision)}.", *([decision.note] if decision.note.strip() else [])]
     if decision.thresholds is not None:
         asked = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in decision.thresholds.to_dict().items())
         texts.append(f"Thresholds at the time: {asked}.")
     rows = [(_when(one), one.choice, one.reviewer, one.note) for one in reversed(earlier)]
-    return Section(
+    return ReportSection(
         title="Decision", verdict=decision.choice, texts=texts, head=("before that", "decision", "reviewer", "note"),
         rows=rows,
     )  # fmt: skip
@@ -146,62 +146,62 @@ def _when(decision: Decision) -> str:
     return decision.decided.strftime("%Y-%m-%d %H:%M UTC")
 
 
-def _checked(checks: Checklist, drawn: Drawn) -> Section:
+def _checked(checks: Checklist, drawn: ReportFigure) -> ReportSection:
     rows = [
         (WORDS[check.state], check.title, check.asked, check.measured, "\n".join((check.evidence, *check.details)))
         for check in checks.checks
     ]
-    return Section(
+    return ReportSection(
         title="Checklist", verdict=checks.answer, figures=[drawn],
         head=("verdict", "claim", "asked", "measured", "evidence"), rows=rows,
     )  # fmt: skip
 
 
-def _guarantee(outcome: Outcome) -> Section:
+def _guarantee(outcome: Outcome) -> ReportSection:
     guarantee, mechanism = outcome.guarantee, outcome.order.mechanism
     lines = [claim(guarantee), guarantee.meaning, meaning(guarantee), f"Made by {mechanism.title}. {mechanism.summary}"]
     stages = [(charge.label, charge.primitive, loss(charge.budget)) for charge in outcome.charges]
-    return Section(
+    return ReportSection(
         title="Guarantee", verdict=guarantee.status, texts=[line for line in (*lines, *guarantee.caveats) if line],
         head=("stage", "noise", "loss per row"), rows=stages,
     )  # fmt: skip
 
 
-def _budget(account: Account, drawn: Drawn) -> Section:
+def _budget(account: Account, drawn: ReportFigure) -> ReportSection:
     left, total = account.left, account.total
     rows = [
         (entry.created.strftime("%Y-%m-%d %H:%M"), entry.purpose, loss(entry.budget), entry.state, entry.reason)
         for entry in account.entries
     ]
     said = f"Total: {loss(total)}. Left: epsilon {amount(left.epsilon)}, delta {amount(left.delta)}."
-    return Section(
+    return ReportSection(
         title="Budget", texts=[said, f"Stated for {unit(account.rows_per_person)}."], figures=[drawn],
         head=("when (UTC)", "purpose", "loss", "state", "reason"), rows=rows,
     )  # fmt: skip
 
 
-def _facts(schema: Schema) -> Section:
+def _facts(schema: Schema) -> ReportSection:
     rows = [(column.name, column.kind, "yes" if column.public else "no", column.origin) for column in schema]
     said = "Every fact is declared public." if schema.is_public else "Some facts were read from the data: no guarantee."
-    return Section(
+    return ReportSection(
         title="Public facts", texts=[said, f"By whom: {declarer(schema)}."],
         head=("column", "kind", "declared public", "its facts come from"), rows=rows,
     )  # fmt: skip
 
 
-def _quality(evaluation: Evaluation) -> Section:
+def _quality(evaluation: Evaluation) -> ReportSection:
     rows = [(result.title, result.verdict, _value(result.headline.value)) for result in evaluation.culprits]
-    return Section(
+    return ReportSection(
         title="Quality", verdict=evaluation.verdict, texts=[evaluation.summary],
         head=("diagnostic", "verdict", "value"), rows=rows,
     )  # fmt: skip
 
 
-def _diagnostic(result: Result, drawn: Sequence[Drawn]) -> Section:
+def _diagnostic(result: Result, drawn: Sequence[ReportFigure]) -> ReportSection:
     kind = DIAGNOSTICS.get(result.key)
     direction = f"{result.scale.name}: {result.scale.better} is better; a good value is {result.scale.good}."
     texts = [*([kind.question] if kind else []), result.headline.reading, direction, *result.notes]
-    return Section(
+    return ReportSection(
         title=result.title, verdict=result.verdict, texts=[text for text in texts if text],
         head=("item", "value", "95% interval", "a fresh sample", "verdict"),
         rows=[_item(item) for item in (result.items or (result.headline,))[:MOST_ITEMS]], figures=drawn,

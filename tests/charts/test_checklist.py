@@ -6,18 +6,18 @@ from fractions import Fraction
 
 import pytest
 
-from dpsynth_core.charts.review import MARKS, Claim, claims_chart, epsilon_chart, flow_chart
+from dpsynth_core.charts.checklist import MARKS, MeasuredClaim, claims_chart, epsilon_chart, flow_chart
 from dpsynth_core.charts.theme import FONT_SIZE, Chart
 
 HOSTILE = "<b>age</b>"
 CLAIMS = [
-    Claim(
+    MeasuredClaim(
         title="One", asked="0.1", measured=f"0.05 ({HOSTILE})", state="pass", limit=0.1, value=0.05, low=0.0, high=0.2
     ),
-    Claim(title="Two", asked="0.1", measured="1e9", state="fail", limit=0.1, value=1e9, low=1e8, high=1e10),
-    Claim(title="Three", asked="0.1", measured="0", state="warn", limit=0.1, value=0.0),
-    Claim(title="Four", asked="0.1", measured="not looked at", state="open", limit=0.1),
-    Claim(title="Five", asked="proven", measured="proven", state="pass"),
+    MeasuredClaim(title="Two", asked="0.1", measured="1e9", state="fail", limit=0.1, value=1e9, low=1e8, high=1e10),
+    MeasuredClaim(title="Three", asked="0.1", measured="0", state="warn", limit=0.1, value=0.0),
+    MeasuredClaim(title="Four", asked="0.1", measured="not looked at", state="open", limit=0.1),
+    MeasuredClaim(title="Five", asked="proven", measured="proven", state="pass"),
 ]
 CHARTS: dict[str, Chart] = {
     "claims": claims_chart(CLAIMS),

@@ -22,7 +22,7 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account, Ledger
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.review import Decision, release_bundle, review_report
-from dpsynth_core.review.review import MARK
+from dpsynth_core.review.report import MARK
 from dpsynth_core.runs.configuration import Outcome
 from tests.tables.releases import HOSTILE, hostile_outcome, mixed_outcome
 from tests.tables.schemas import mixed_schema, mixed_table

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.teaching.sweep.aspects import ASPECTS
-from dpsynth_core.teaching.sweep.found import Spot, Sweep
+from dpsynth_core.teaching.sweep.results import SweepPoint, SweepResult
 
 
 @dataclass(frozen=True, kw_only=True)
-class Needed:
+class EpsilonNeeded:
     """How much epsilon a mechanism needs for a target."""
 
     mechanism: str
@@ -22,24 +22,24 @@ class Needed:
     """The same in words."""
 
 
-def needed(found: Sweep, aspect: str, target: float) -> tuple[Needed, ...]:
+def epsilon_needed(found: SweepResult, aspect: str, target: float) -> tuple[EpsilonNeeded, ...]:
     """For every mechanism, the smallest epsilon on the grid from which on the whole band stays within a target.
 
     A single lucky epsilon below one that misses does not count.
     """
     if aspect not in ASPECTS:
         raise ParameterError("aspect", aspect, allowed=", ".join(ASPECTS))
-    return tuple(_needed(found, key, aspect, target) for key in found.order.mechanisms)
+    return tuple(_needed(found, key, aspect, target) for key in found.config.mechanisms)
 
 
-def _needed(found: Sweep, key: str, aspect: str, target: float) -> Needed:
+def _needed(found: SweepResult, key: str, aspect: str, target: float) -> EpsilonNeeded:
     kind, title = ASPECTS[aspect], MECHANISMS[key].title
     line = found.line(key, aspect)
-    reached: Spot | None = None
-    for spot in reversed(line):
-        if spot.bands[aspect].high > target:
+    reached: SweepPoint | None = None
+    for point in reversed(line):
+        if point.bands[aspect].high > target:
             break
-        reached = spot
+        reached = point
     if not line:
         said = f"{title}: not measured here."
     elif reached is not None:
@@ -54,4 +54,4 @@ def _needed(found: Sweep, key: str, aspect: str, target: float) -> Needed:
             f"{title}: no ε up to {last.epsilon:g} is enough; there it is {kind.say(last.bands[aspect].middle)}, "
             f"at worst {kind.say(last.bands[aspect].high)}."
         )
-    return Needed(mechanism=key, epsilon=None if reached is None else reached.epsilon, sentence=said)
+    return EpsilonNeeded(mechanism=key, epsilon=None if reached is None else reached.epsilon, sentence=said)

@@ -16,15 +16,15 @@ from dpsynth_core.charts.theme import FONT_SIZE, GOOD, ORIGINAL, REFERENCE, WARN
 
 FAILED = "#D33F49"
 """Legible on light and dark grounds; nothing else has it, and its mark differs by shape too."""
-State: TypeAlias = Literal["pass", "warn", "open", "fail"]
-STATES: tuple[State, ...] = ("pass", "warn", "open", "fail")
+CheckState: TypeAlias = Literal["pass", "warn", "open", "fail"]
+STATES: tuple[CheckState, ...] = ("pass", "warn", "open", "fail")
 """From best to worst; open is what nobody has looked at."""
-MARKS: dict[State, tuple[str, str]] = {
+MARKS: dict[CheckState, tuple[str, str]] = {
     "pass": (GOOD, "circle"), "warn": (WARNING, "triangle-up"), "open": (REFERENCE, "circle-open"),
     "fail": (FAILED, "x"),
 }  # fmt: skip
 """Colour and shape."""
-WORDS: dict[State, str] = {"pass": "passed", "warn": "to weigh", "open": "not looked at", "fail": "failed"}
+WORDS: dict[CheckState, str] = {"pass": "passed", "warn": "to weigh", "open": "not looked at", "fail": "failed"}
 _LEAST, _MOST = 0.02, 50.0
 """Ends of the strip, in thresholds; what lies beyond is drawn at the end."""
 _TICKS = {0.1: "a tenth", 1.0: "threshold", 10.0: "ten times"}
@@ -33,7 +33,7 @@ _WIDTH = 22
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claim:
+class MeasuredClaim:
     """Something that is claimed, what is asked of it, and what was measured."""
 
     title: str
@@ -42,7 +42,7 @@ class Claim:
     """The threshold, in words."""
     measured: str
     """What was found, in words."""
-    state: State
+    state: CheckState
     """What follows."""
     limit: float | None = None
     """The threshold as a number, where it is one."""
@@ -54,7 +54,7 @@ class Claim:
     """Upper end of its 95% interval."""
 
 
-def claims_chart(claims: Sequence[Claim]) -> Chart:
+def claims_chart(claims: Sequence[MeasuredClaim]) -> Chart:
     """Each measured claim as a mark on one strip, in units of its own threshold: left of the line is within.
 
     Args:
@@ -84,7 +84,7 @@ def claims_chart(claims: Sequence[Claim]) -> Chart:
     )
 
 
-def _marks(figure: go.Figure, mine: Sequence[tuple[int, Claim]], name: str, colour: str, symbol: str) -> None:
+def _marks(figure: go.Figure, mine: Sequence[tuple[int, MeasuredClaim]], name: str, colour: str, symbol: str) -> None:
     xs, lows, highs = [], [], []
     for _, claim in mine:
         limit, value = claim.limit or 1.0, claim.value or 0.0

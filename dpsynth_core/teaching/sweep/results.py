@@ -11,7 +11,7 @@ import pandas as pd
 from dpsynth_core.inference import Proportion
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.teaching.sweep.aspects import ASPECTS
-from dpsynth_core.teaching.sweep.order import SweepOrder
+from dpsynth_core.teaching.sweep.config import SweepConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class Band:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spot:
+class SweepPoint:
     """One mechanism at one epsilon."""
 
     mechanism: str
@@ -47,7 +47,7 @@ class Spot:
     bands: Mapping[str, Band]
     """By aspect, as far as it could be measured."""
     table: pd.DataFrame | None
-    """The first run's synthetic rows, at most ``KEPT_ROWS`` of them; None where the mechanism refused."""
+    """The first run's synthetic rows, at most ``MAX_TABLE_ROWS`` of them; None where the mechanism refused."""
     groups: Mapping[int, Band] = field(default_factory=dict)
     """By how much the size of a group is typically off, as a share of it: by size, in powers of two."""
     problem: str = ""
@@ -64,45 +64,45 @@ class Spot:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sweep:
+class SweepResult:
     """How each aspect changes with epsilon. Computed from the rows: for public and simulated tables only."""
 
-    order: SweepOrder
+    config: SweepConfig
     """What was asked for."""
     rows: int
     """Of the original, and of each synthetic table."""
-    spots: tuple[Spot, ...]
+    points: tuple[SweepPoint, ...]
     """By mechanism, then by epsilon."""
     references: Mapping[str, float] = field(default_factory=dict)
     """By aspect, what a fresh sample of the original would show."""
     group_references: Mapping[int, float] = field(default_factory=dict)
     """By size of a group, the same."""
 
-    def line(self, mechanism: str, aspect: str) -> tuple[Spot, ...]:
-        """A mechanism's spots where the aspect is known, by epsilon."""
-        return tuple(spot for spot in self.spots if spot.mechanism == mechanism and aspect in spot.bands)
+    def line(self, mechanism: str, aspect: str) -> tuple[SweepPoint, ...]:
+        """A mechanism's points where the aspect is known, by epsilon."""
+        return tuple(point for point in self.points if point.mechanism == mechanism and aspect in point.bands)
 
-    def at(self, mechanism: str, epsilon: float) -> Spot | None:
-        """One spot."""
-        return next((s for s in self.spots if s.mechanism == mechanism and s.epsilon == epsilon), None)
+    def at(self, mechanism: str, epsilon: float) -> SweepPoint | None:
+        """One point."""
+        return next((s for s in self.points if s.mechanism == mechanism and s.epsilon == epsilon), None)
 
     @property
     def aspects(self) -> tuple[str, ...]:
         """Those that at least one mechanism shows."""
-        return tuple(key for key in ASPECTS if any(key in spot.bands for spot in self.spots))
+        return tuple(key for key in ASPECTS if any(key in point.bands for point in self.points))
 
     @property
     def analysts(self) -> tuple[int, ...]:
         """How many simulated analysts of each kind stand behind discoveries: every number that occurs, rising."""
-        return tuple(sorted({spot.analysts for spot in self.spots if spot.analysts}))
+        return tuple(sorted({point.analysts for point in self.points if point.analysts}))
 
     @property
     def without_analysts(self) -> tuple[str, ...]:
         """For every mechanism whose discoveries were not simulated somewhere: where, and why."""
         said = []
-        for key in self.order.mechanisms:
-            mine = [spot for spot in self.spots if spot.mechanism == key]
-            silent = [spot for spot in mine if spot.no_analysts]
+        for key in self.config.mechanisms:
+            mine = [point for point in self.points if point.mechanism == key]
+            silent = [point for point in mine if point.no_analysts]
             if silent:
                 where = "" if len(silent) == len(mine) else f" at ε {', '.join(f'{s.epsilon:g}' for s in silent)}"
                 said.append(f"{silent[-1].title}{where}: {silent[-1].no_analysts}")
@@ -111,4 +111,4 @@ class Sweep:
     @property
     def problems(self) -> dict[str, str]:
         """By mechanism, why it refused somewhere."""
-        return {spot.title: spot.problem for spot in self.spots if spot.problem}
+        return {point.title: point.problem for point in self.points if point.problem}

@@ -10,12 +10,12 @@ from dpsynth_core.privacy.budget import exact
 from dpsynth_core.runs.synthesize import LEAST_EPSILON, MOST_EPSILON
 
 EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-MOST_ANALYSTS = 1_000
+MAX_ANALYSTS = 1_000
 MECHANISM_KEYS = ("kd_tree", "perturbed_histogram", "smoothed_histogram")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepOrder:
+class SweepConfig:
     """What to sweep, as plain values that can be sent to a worker."""
 
     mechanisms: tuple[str, ...] = MECHANISM_KEYS
@@ -45,7 +45,7 @@ class SweepOrder:
             ends = f"{float(LEAST_EPSILON):g} to {MOST_EPSILON:,}"
             raise ParameterError("epsilons", list(self.epsilons), allowed=f"rising numbers from {ends}")
         check_whole("repetitions", self.repetitions, 1, 1_000)
-        check_whole("analysts", self.analysts, 0, MOST_ANALYSTS)
+        check_whole("analysts", self.analysts, 0, MAX_ANALYSTS)
         check_whole("seed", self.seed, 0, 2**63)
 
     @property

@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from dpsynth_core.charts.review import STATES, Claim, State
+from dpsynth_core.charts.checklist import STATES, CheckState, MeasuredClaim
 
-__all__ = ["STATES", "Check", "Group", "State"]
+__all__ = ["STATES", "CheckGroup", "CheckState", "ChecklistItem"]
 
-Group: TypeAlias = Literal["Privacy", "Quality", "Sanity check"]
-GROUPS: tuple[Group, ...] = ("Privacy", "Quality", "Sanity check")
+CheckGroup: TypeAlias = Literal["Privacy", "Quality", "Sanity check"]
+GROUPS: tuple[CheckGroup, ...] = ("Privacy", "Quality", "Sanity check")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check(Claim):
+class ChecklistItem(MeasuredClaim):
     """A claim and what stands behind it. Private: what was measured may come from the original rows."""
 
     key: str
     """By which a decision records it."""
-    group: Group
+    group: CheckGroup
     """Where it stands."""
     evidence: str
     """Why, in a sentence or two. May hold names from a file."""

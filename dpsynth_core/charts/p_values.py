@@ -15,7 +15,7 @@ from dpsynth_core.charts.columns import axis_title
 from dpsynth_core.charts.theme import GOOD, ORIGINAL, REFERENCE, SYNTHETIC, WARNING, Chart, new_figure, plain
 from dpsynth_core.inference import ErrorRates, GroupComparison, Proportion, Reliability
 from dpsynth_core.table.encoding import codec_for
-from dpsynth_core.teaching.false_discovery import Replay
+from dpsynth_core.teaching.false_discovery import FalseDiscoveryReplay
 
 Error = Literal["false", "missed"]
 _CURVES = (
@@ -108,7 +108,7 @@ def groups_chart(original: pd.DataFrame | None, synthetic: pd.DataFrame, compari
     return _panels(panels, comparison)
 
 
-def replay_chart(replay: Replay) -> Chart:
+def replay_chart(replay: FalseDiscoveryReplay) -> Chart:
     """The original without a difference and its two releases: Figure 6 of Montoya Perez et al."""
     schema = replay.schema
     comparison = GroupComparison.of(schema, value=schema.names[1], group=schema.names[0])

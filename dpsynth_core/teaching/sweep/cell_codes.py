@@ -17,11 +17,11 @@ COLUMN_CELLS, PAIR_CELLS = 30, 8
 FEWEST_GROUPS = 3
 """Groups of about one size that are needed before their typical error is told."""
 
-Cells: TypeAlias = tuple[dict[str, IntArray], dict[str, IntArray]]
+CellCodes: TypeAlias = tuple[dict[str, IntArray], dict[str, IntArray]]
 """Each row's cell in every column: fine for one column, coarse for pairs."""
 
 
-def cells_of(table: PrivateTable) -> Cells:
+def cells_of(table: PrivateTable) -> CellCodes:
     """Where every row falls."""
     fine, rough = (
         {c.name: codec_for(coarse(c, most)).codes(table.positions(c.name)) for c in table.schema}
@@ -30,13 +30,13 @@ def cells_of(table: PrivateTable) -> Cells:
     return fine, rough
 
 
-def taken(cells: Cells, places: IntArray) -> Cells:
+def taken(cells: CellCodes, places: IntArray) -> CellCodes:
     """The same for some of the rows."""
     fine, rough = ({name: codes[places] for name, codes in part.items()} for part in cells)
     return fine, rough
 
 
-def variation(first: Cells, second: Cells) -> dict[str, float]:
+def variation(first: CellCodes, second: CellCodes) -> dict[str, float]:
     """Total variation of the worst column, and of a pair of columns on average."""
     found = {"column": max(_apart(*_counted(codes, second[0][name])) for name, codes in first[0].items())}
     pairs = [_apart(*counts) for counts in _grids(first[1], second[1])]
@@ -45,7 +45,7 @@ def variation(first: Cells, second: Cells) -> dict[str, float]:
     return found
 
 
-def error_by_size(first: Cells, second: Cells) -> dict[int, float]:
+def error_by_size(first: CellCodes, second: CellCodes) -> dict[int, float]:
     """By how much the size of a group is typically off, as a share of it; groups are the cells of columns and pairs.
 
     Keys are powers of two: the groups of the first table with at least so many rows and fewer than twice as many. The
