@@ -86,6 +86,7 @@ def ask_epsilon(session: Session, *, key: str, first: str) -> str:
     return chosen
 
 
+@st.fragment(run_every=LOOK_EVERY)
 def watch(job: Job, *, expected: float | None, release: bool, key: str) -> None:
     """How far it is, and a way to stop it; the page begins again when it has ended."""
     if not job.active:
