@@ -8,7 +8,6 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-import mlcroissant as mlc
 import numpy as np
 import pandas as pd
 import pytest
@@ -77,6 +76,8 @@ def test_a_full_review(visit: Visit, tmp_path: Path) -> None:
 
 
 def check_bundle(archive: Path, place: Path) -> None:
+    import mlcroissant as mlc  # slow to import
+
     with zipfile.ZipFile(archive) as bundle:
         bundle.extractall(place)
     sums = dict(line.split("  ")[::-1] for line in (place / "SHA256SUMS").read_text().splitlines())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 import dpsynth_core as dp
@@ -26,6 +28,13 @@ from dpsynth_core.table.simulate import simulate_table
 from tests.tables.schemas import MARKUP_SCHEMA
 
 HOSTILE = "<b>x</b>"
+LISTS = {"pairs", "ranges", "split"}
+"""Their vertical axis lists names, or is one bar."""
+NAMES = [
+    *("domain", "errors", "noise", "series", *sorted(LISTS)),
+    *(f"{kind} {column}" for kind in ("column", "compared") for column in range(len(MARKUP_SCHEMA.names))),
+]
+every_chart = pytest.mark.parametrize("name", NAMES)
 
 
 def plan(epsilon: float = 1.0) -> Plan:
@@ -38,6 +47,7 @@ def line(count: int = 3) -> Series:
     return lines[HOSTILE]
 
 
+@cache
 def charts() -> dict[str, Chart]:
     rows, others = (simulate_table(MARKUP_SCHEMA, 200, seed=seed) for seed in (1, 2))
     private = dp.PrivateTable(rows, MARKUP_SCHEMA)
@@ -58,15 +68,13 @@ def charts() -> dict[str, Chart]:
     return made
 
 
-CHARTS = charts()
-every_chart = pytest.mark.parametrize("name", CHARTS)
-LISTS = {"pairs", "ranges", "split"}
-"""Their vertical axis lists names, or is one bar."""
+def test_every_chart_is_looked_at() -> None:
+    assert set(charts()) == set(NAMES)
 
 
 @every_chart
 def test_a_chart_says_the_same_in_words_and_as_a_table(name: str) -> None:
-    chart = CHARTS[name]
+    chart = charts()[name]
     assert chart.alt.endswith(".")
     assert len(chart.alt) > 20
     assert len(chart.table) > 0
@@ -74,7 +82,7 @@ def test_a_chart_says_the_same_in_words_and_as_a_table(name: str) -> None:
 
 @every_chart
 def test_axes_are_named_and_text_can_be_read(name: str) -> None:
-    layout = CHARTS[name].figure.layout
+    layout = charts()[name].figure.layout
     assert layout.font.size == FONT_SIZE >= 12
     assert layout.xaxis.title.text
     assert layout.yaxis.title.text or name in LISTS
@@ -85,19 +93,19 @@ def test_axes_are_named_and_text_can_be_read(name: str) -> None:
 
 @every_chart
 def test_text_from_a_file_stays_text(name: str) -> None:
-    assert "<b>" not in CHARTS[name].figure.to_json().replace("\\u003c", "<")
-    assert "<u>" not in CHARTS[name].figure.to_json().replace("\\u003c", "<")
+    assert "<b>" not in charts()[name].figure.to_json().replace("\\u003c", "<")
+    assert "<u>" not in charts()[name].figure.to_json().replace("\\u003c", "<")
 
 
 @pytest.mark.parametrize("place", range(len(MARKUP_SCHEMA.names)))
 def test_original_and_synthetic_differ_by_colour_and_pattern(place: int) -> None:
-    first, second = CHARTS[f"compared {place}"].figure.data
+    first, second = charts()[f"compared {place}"].figure.data
     assert (first.marker.color, first.marker.pattern.shape) == (ORIGINAL, "")
     assert (second.marker.color, second.marker.pattern.shape) == (SYNTHETIC, SYNTHETIC_PATTERN)
 
 
 def test_the_number_of_rows_stands_clear_of_the_legend() -> None:
-    layout = CHARTS["pairs"].figure.layout
+    layout = charts()["pairs"].figure.layout
     (label,) = layout.annotations
     assert label.text == "200 rows"
     assert label.y < layout.legend.y

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -28,12 +29,21 @@ from tests.tables.schemas import MARKUP_SCHEMA
 
 ROWS = simulate_table(MARKUP_SCHEMA, 200, seed=1)
 GRID = SweepConfig(mechanisms=("perturbed_histogram", "kd_grid"), epsilons=(0.1, 1.0, 10.0), repetitions=2)
+COLUMNS = range(len(MARKUP_SCHEMA.names))
+NAMES = [
+    *(f"sweep {aspect}" for aspect in ASPECTS),
+    *(f"{kind} {column}" for kind in ("multiples", "moving", "noise") for column in COLUMNS),
+    *("sweep", "groups", "enough", "attacker", "measured", "tree"),
+]
+every_chart = pytest.mark.parametrize("name", NAMES)
 
 
+@cache
 def swept() -> SweepResult:
     return sweep(ROWS, MARKUP_SCHEMA, GRID)
 
 
+@cache
 def charts() -> dict[str, Chart]:
     found = swept()
     tables = [(point.epsilon, point.table) for point in found.points[:3] if point.table is not None]
@@ -53,13 +63,13 @@ def charts() -> dict[str, Chart]:
     return made | {"attacker": attacker_chart(1.0, 1e-6), "measured": measured, "tree": partition_chart(tree, 1.0)}
 
 
-CHARTS = charts()
-every_chart = pytest.mark.parametrize("name", CHARTS)
+def test_every_chart_is_looked_at() -> None:
+    assert set(charts()) == set(NAMES)
 
 
 @every_chart
 def test_a_chart_is_named_readable_and_says_the_same_in_words_and_as_a_table(name: str) -> None:
-    chart = CHARTS[name]
+    chart = charts()[name]
     layout = chart.figure.layout
     assert chart.alt.endswith(".")
     assert len(chart.alt) > 20
@@ -73,7 +83,7 @@ def test_a_chart_is_named_readable_and_says_the_same_in_words_and_as_a_table(nam
 
 @every_chart
 def test_text_from_a_file_stays_text(name: str) -> None:
-    drawn = CHARTS[name].figure.to_json().replace("\\u003c", "<")
+    drawn = charts()[name].figure.to_json().replace("\\u003c", "<")
     assert "<b>" not in drawn
     assert "<u>" not in drawn
     assert "<i>" not in drawn
@@ -89,7 +99,7 @@ def test_every_mechanism_has_a_line_of_its_own() -> None:
 def test_every_curve_stands_beside_what_a_fresh_sample_would_show() -> None:
     found = swept()
     for aspect in found.aspects:
-        chart = CHARTS[f"sweep {aspect}"]
+        chart = charts()[f"sweep {aspect}"]
         levels = {trace.y[0] for trace in chart.figure.data if trace.line.color == REFERENCE} - {None}
         # Missing a real difference has no such level: it depends on the size of the groups.
         assert levels == (set() if aspect == "type_two" else {found.references[aspect]})
@@ -99,7 +109,7 @@ def test_every_curve_stands_beside_what_a_fresh_sample_would_show() -> None:
 
 
 def test_all_multiples_share_one_scale() -> None:
-    figure = CHARTS["multiples 0"].figure
+    figure = charts()["multiples 0"].figure
     assert len({axis.range for axis in figure.select_yaxes()}) == 1
 
 

@@ -14,7 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import mlcroissant as mlc
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -122,6 +121,8 @@ def test_nothing_is_called_private_that_is_not_proven(status: Any) -> None:
 
 @pytest.mark.parametrize("said", [SAID, Publication()])
 def test_the_maintained_validator_accepts_the_metadata(said: Publication, tmp_path: Path) -> None:
+    import mlcroissant as mlc  # slow to import
+
     place = unzipped(release_bundle(outcome(), said).to_zip(), tmp_path)
     dataset = mlc.Dataset(jsonld=place / "croissant.json")
     assert not dataset.metadata.issues.errors
@@ -132,6 +133,8 @@ def test_the_maintained_validator_accepts_the_metadata(said: Publication, tmp_pa
 
 
 def test_its_reader_finds_the_rows(tmp_path: Path) -> None:
+    import mlcroissant as mlc  # slow to import
+
     place = unzipped(release_bundle(outcome()).to_zip(), tmp_path)
     rows = list(mlc.Dataset(jsonld=place / "croissant.json").records("synthetic_rows"))
     table = outcome().tables[0]
@@ -155,6 +158,8 @@ def test_metadata_carry_the_guarantee() -> None:
 
 
 def test_names_from_a_file_are_never_markup(tmp_path: Path) -> None:
+    import mlcroissant as mlc  # slow to import
+
     _, made = hostile_outcome()
     bundle = release_bundle(made, Publication(title=HOSTILE, description="- " + HOSTILE))
     card = bundle.files["data_card.md"].decode()

@@ -7,8 +7,6 @@ from itertools import count
 import numpy as np
 from playwright.sync_api import Locator, Page, expect
 
-from dpsynth_core.diagnostics import DIAGNOSTICS
-
 MINUTE = 60_000
 """In milliseconds."""
 PATIENCE = 30
@@ -105,6 +103,8 @@ def to_synthesize(page: Page) -> Page:
 
 def finished(page: Page) -> Page:
     """Wait until every panel is there."""
+    from dpsynth_core.diagnostics import DIAGNOSTICS  # slow to import, and few walks come here
+
     last = list(DIAGNOSTICS.values())[-1]
     expect(page.get_by_role("heading", name=last.title)).to_be_visible(timeout=2 * MINUTE)
     return quiet(page)
