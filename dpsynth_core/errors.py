@@ -66,12 +66,17 @@ class LedgerError(DPSynthError):
     """The ledger was asked for something that its records do not allow."""
 
 
-def check_whole(parameter: str, value: object, low: int, high: int, *, optional: bool = False) -> None:
+def check_int(parameter: str, value: object, low: int, high: int, *, optional: bool = False) -> None:
     """Refuse anything but a whole number in a range (or, where that means "choose for me", None)."""
     if value is None and optional:
         return
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+    if not is_int(value, low, high):
         raise ParameterError(parameter, value, allowed=f"a whole number from {low} to {high}")
+
+
+def is_int(value: object, low: int, high: int) -> bool:
+    """Whether a value is a whole number in a range; true and false are not numbers."""
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
 def check_between(parameter: str, value: object, low: float, high: float) -> None:

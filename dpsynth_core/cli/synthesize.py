@@ -20,6 +20,7 @@ from dpsynth_core.ledger.fingerprint import fingerprint
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.mechanisms.parameters import Parameter, parameters
+from dpsynth_core.mechanisms.recommend import WHY_RECOMMENDED, recommended
 from dpsynth_core.privacy.budget import Budget, Guarantee
 from dpsynth_core.review import Publication, release_bundle
 from dpsynth_core.review.gate import check_publishable
@@ -34,7 +35,7 @@ DEFAULT_DELTA = "1e-6"
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """What ``synthesize`` understands."""
-    command.add_argument("--mechanism", required=True, help=f"one of {', '.join(MECHANISMS)}")
+    command.add_argument("--mechanism", help=f"one of {', '.join(MECHANISMS)}; by default the one that suits the table")
     command.add_argument("--epsilon", required=True, help="privacy loss of each synthetic table")
     command.add_argument("--delta", help=f"where the mechanism needs one (then {DEFAULT_DELTA} unless given)")
     command.add_argument("--copies", type=int, default=1, help="how many synthetic tables; their losses add up")
@@ -138,9 +139,12 @@ def _open(ledger: Ledger, name: str, chosen: argparse.Namespace, schema: Schema,
 
 
 def _order(chosen: argparse.Namespace, schema: Schema, n: int) -> Order:
-    if chosen.mechanism not in MECHANISMS:
-        raise ParameterError("mechanism", chosen.mechanism, allowed=", ".join(MECHANISMS))
-    kind = MECHANISMS[chosen.mechanism]
+    key = chosen.mechanism or recommended(schema)
+    if key not in MECHANISMS:
+        raise ParameterError("mechanism", key, allowed=", ".join(MECHANISMS))
+    if chosen.mechanism is None:
+        say(f"No --mechanism was given, so {key} is used. {WHY_RECOMMENDED}")
+    kind = MECHANISMS[key]
     delta = chosen.delta or (DEFAULT_DELTA if kind.needs_delta else "0")
     Budget.of(chosen.epsilon, delta)
     mechanism = _changed(kind.suggest(schema, n, chosen.epsilon), chosen.changes)
@@ -166,14 +170,14 @@ def _value(parameter: Parameter, text: str) -> Any:
     if parameter.optional and text.lower() in ("", "none"):
         return None
     try:
-        if parameter.kind == "whole":
+        if parameter.kind == "int":
             return int(text)
-        if parameter.kind == "number":
+        if parameter.kind == "float":
             return float(text)
-        if parameter.kind == "switch":
+        if parameter.kind == "bool":
             return {"true": True, "yes": True, "false": False, "no": False}[text.lower()]
     except (ValueError, KeyError):
-        allowed = {"whole": "a whole number", "number": "a number", "switch": "true or false"}[parameter.kind]
+        allowed = {"int": "a whole number", "float": "a number", "bool": "true or false"}[parameter.kind]
         raise ParameterError(parameter.name, text, allowed=allowed) from None
     return text
 

@@ -22,7 +22,7 @@ from dpsynth_core.diagnostics.base import (
     guarded,
     worst_first,
 )
-from dpsynth_core.errors import DPSynthError, check_whole
+from dpsynth_core.errors import DPSynthError, check_int
 from dpsynth_core.inference.group_comparison import GroupComparison, group_labels, ordered
 from dpsynth_core.inference.mann_whitney import MannWhitney
 from dpsynth_core.inference.proportions import CONFIDENCE
@@ -64,8 +64,8 @@ class MannWhitneyDiagnostic(Diagnostic):
     """Rows of a group that take part in the bootstrap."""
 
     def __post_init__(self) -> None:
-        check_whole("draws", self.draws, 20, 100_000)
-        check_whole("most_rows", self.most_rows, 10, 10**6)
+        check_int("draws", self.draws, 20, 100_000)
+        check_int("most_rows", self.most_rows, 10, 10**6)
 
     def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
         """Every ordered column, the effect that moved most first."""

@@ -10,7 +10,7 @@ import pandas as pd
 
 from dpsynth_core.diagnostics.base import Diagnostic, Measure, Result, Scale, TablePair, guarded, worst_first
 from dpsynth_core.diagnostics.total_variation import SCALE, coarse, variation_measure
-from dpsynth_core.errors import check_whole
+from dpsynth_core.errors import check_int
 from dpsynth_core.progress import Progress, no_progress
 
 
@@ -35,8 +35,8 @@ class MarginalsDiagnostic(Diagnostic):
     """Bootstrap samples behind every interval."""
 
     def __post_init__(self) -> None:
-        check_whole("bins", self.bins, 1, 10_000)
-        check_whole("draws", self.draws, 20, 100_000)
+        check_int("bins", self.bins, 1, 10_000)
+        check_int("draws", self.draws, 20, 100_000)
 
     def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
         """Every column, worst first."""

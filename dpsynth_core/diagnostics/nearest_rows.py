@@ -20,7 +20,7 @@ import pandas as pd
 
 from dpsynth_core.arrays import BoolArray, FloatArray, IntArray
 from dpsynth_core.diagnostics.base import NORMAL_QUANTILE
-from dpsynth_core.errors import DPSynthError, check_whole
+from dpsynth_core.errors import DPSynthError, check_int
 from dpsynth_core.jit import compiled
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.table.column import Column
@@ -108,7 +108,7 @@ def nearest_rows(
         rows: How many of each kind.
         progress: Told about stages; raises to cancel.
     """
-    check_whole("rows", rows, 10, 10**6)
+    check_int("rows", rows, 10, 10**6)
     if private.n < 2:
         raise DPSynthError("The original has a single row, so there is no fresh row to compare with.")
     progress("Looking for copies", 0.0)

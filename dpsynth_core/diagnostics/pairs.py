@@ -22,7 +22,7 @@ from dpsynth_core.diagnostics.base import (
     worst_first,
 )
 from dpsynth_core.diagnostics.total_variation import SCALE, coarse, total_variation, variation_measure
-from dpsynth_core.errors import check_whole
+from dpsynth_core.errors import check_int
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.table.encoding import codec_for
 from dpsynth_core.table.private_table import PrivateTable
@@ -52,8 +52,8 @@ class PairsDiagnostic(Diagnostic):
     """Bootstrap samples behind every interval."""
 
     def __post_init__(self) -> None:
-        check_whole("bins", self.bins, 1, 100)
-        check_whole("draws", self.draws, 20, 100_000)
+        check_int("bins", self.bins, 1, 100)
+        check_int("draws", self.draws, 20, 100_000)
 
     def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
         """Every pair, worst first."""

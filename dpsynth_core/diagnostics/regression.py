@@ -26,7 +26,7 @@ from dpsynth_core.diagnostics.base import (
     Verdict,
     worst_first,
 )
-from dpsynth_core.errors import DPSynthError, check_choice, check_whole
+from dpsynth_core.errors import DPSynthError, check_choice, check_int
 from dpsynth_core.inference.regression.design import Design, build, choose, estimable, is_logistic
 from dpsynth_core.inference.regression.fitting import CombiningRule, Fit, combined, fit, standardised
 from dpsynth_core.inference.regression.private import functional_mechanism, k_norm_mechanism
@@ -91,7 +91,7 @@ class RegressionDiagnostic(Diagnostic):
     """Further synthetic tables of the same release."""
 
     def __post_init__(self) -> None:
-        check_whole("repeats", self.repeats, 2, 100_000)
+        check_int("repeats", self.repeats, 2, 100_000)
         check_choice("rule", self.rule, get_args(CombiningRule))
         if self.epsilon is not None:
             Budget.of(self.epsilon)

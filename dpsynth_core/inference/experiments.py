@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from scipy.special import erfc
 
 from dpsynth_core.arrays import FloatArray, IntArray
-from dpsynth_core.errors import ParameterError, check_between, check_choice, check_whole
+from dpsynth_core.errors import ParameterError, check_between, check_choice, check_int
 from dpsynth_core.inference.calibrated import FEWEST, calibrate, calibrated_pvalue
 from dpsynth_core.inference.dp_mann_whitney import DELTA, dp_pvalues
 from dpsynth_core.inference.group_comparison import GroupComparison
@@ -123,10 +123,10 @@ def error_rates(
         >>> rates.type_one.estimate > 0.3  # of 100 analysts testing a difference that does not exist
         True
     """
-    check_whole("n", n, 2, 10**7)
-    check_whole("reps", reps, 1, 10**6)
-    check_whole("bins", bins, 2, 65_536)
-    check_whole("simulations", simulations, FEWEST, 10**6)
+    check_int("n", n, 2, 10**7)
+    check_int("reps", reps, 1, 10**6)
+    check_int("bins", bins, 2, 65_536)
+    check_int("simulations", simulations, FEWEST, 10**6)
     check_between("ratio", ratio, 0, 1)
     check_between("alpha", alpha, 0, 1)
     check_choice("test", test, TESTS)

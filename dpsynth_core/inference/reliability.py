@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpsynth_core.errors import ParameterError, check_whole
+from dpsynth_core.errors import ParameterError, check_int
 from dpsynth_core.inference.dp_mann_whitney import DELTA, dp_pvalues
 from dpsynth_core.inference.experiments import ALPHA, ErrorRates, TestKind, doubled_us, error_rates
 from dpsynth_core.inference.histograms import HISTOGRAMS
@@ -135,8 +135,8 @@ def p_value_reliability(
         progress: Told the share that is done; raises to cancel.
         workers: Processes to use where the mechanism must run repetition by repetition.
     """
-    check_whole("n1", n1, 1, 10**7)
-    check_whole("n2", n2, 1, 10**7)
+    check_int("n1", n1, 1, 10**7)
+    check_int("n2", n2, 1, 10**7)
     marked = None if today is None else float(exact(today, parameter="today"))
     grid = sorted({*(float(exact(e, parameter="epsilons")) for e in epsilons), *([] if marked is None else [marked])})
     if not grid or grid[0] <= 0:

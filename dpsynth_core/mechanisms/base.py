@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol, Self
 
 import pandas as pd
 
-from dpsynth_core.errors import check_whole
+from dpsynth_core.errors import check_int
 from dpsynth_core.mechanisms.parameters import setting
 from dpsynth_core.mechanisms.plan import Plan
 from dpsynth_core.privacy.budget import Amount, Budget, Guarantee, Status
@@ -60,7 +60,7 @@ class Mechanism(ABC):
     """Why the parameters are what they are; filled in by ``suggest``."""
 
     def __post_init__(self) -> None:
-        check_whole("rows", self.rows, 1, 10**8, optional=True)
+        check_int("rows", self.rows, 1, 10**8, optional=True)
 
     @classmethod
     @abstractmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
-from dpsynth_core.errors import check_choice, check_whole
+from dpsynth_core.errors import check_choice, check_int
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.parameters import PLACEMENTS, setting
 from dpsynth_core.mechanisms.partition.grid import Grid, noisy_grid, suggested_bins
@@ -49,8 +49,8 @@ class KDGrid(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole("bins", self.bins, 1, 65_536, optional=True)
-        check_whole("threshold", self.threshold, 1, 10**9, optional=True)
+        check_int("bins", self.bins, 1, 65_536, optional=True)
+        check_int("threshold", self.threshold, 1, 10**9, optional=True)
         check_choice("placement", self.placement, ("uniform", "centre"))
 
     @classmethod

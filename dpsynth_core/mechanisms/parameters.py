@@ -11,12 +11,7 @@ from itertools import pairwise
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-_KINDS: dict[type, Literal["whole", "number", "switch", "text"]] = {
-    int: "whole",
-    float: "number",
-    bool: "switch",
-    str: "text",
-}
+_KINDS: dict[type, Literal["int", "float", "bool", "text"]] = {int: "int", float: "float", bool: "bool", str: "text"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +20,7 @@ class Parameter:
 
     name: str
     """The dataclass field."""
-    kind: Literal["whole", "number", "choice", "switch", "text"]
+    kind: Literal["int", "float", "bool", "text", "choice"]
     """What its values are."""
     optional: bool
     """Whether None ("choose for me") is a value."""

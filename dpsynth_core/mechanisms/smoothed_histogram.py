@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from dpsynth_core.errors import check_choice, check_whole
+from dpsynth_core.errors import check_choice, check_int
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.parameters import PLACEMENTS, setting
 from dpsynth_core.mechanisms.partition.grid import Grid, bins_for
@@ -54,7 +54,7 @@ class SmoothedHistogram(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole("bins", self.bins, 1, 65_536, optional=True)
+        check_int("bins", self.bins, 1, 65_536, optional=True)
         check_choice("smoothing", self.smoothing, ("tight", "paper"))
         check_choice("placement", self.placement, ("uniform", "centre"))
 

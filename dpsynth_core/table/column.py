@@ -9,7 +9,7 @@ from datetime import date
 from fractions import Fraction
 from typing import Any, Literal, NoReturn, TypeAlias, get_args
 
-from dpsynth_core.errors import SchemaError
+from dpsynth_core.errors import SchemaError, is_int
 
 Kind: TypeAlias = Literal["continuous", "integer", "categorical", "ordinal", "boolean", "date"]
 Origin: TypeAlias = Literal["public knowledge", "codebook", "estimated privately", "read from the data"]
@@ -258,7 +258,7 @@ def _check_range(column: Column) -> None:
         refuse("upper", high, f"{relation} lower ({low})", "Swap or widen the bounds.")
     if column.kind == "continuous" and not math.isfinite(column._upper - column._lower):
         refuse("upper", high, "a range whose width is a finite number", "Narrow the bounds.")
-    if column.bins is not None and not is_whole(column.bins, 1, MAX_BINS):
+    if column.bins is not None and not is_int(column.bins, 1, MAX_BINS):
         refuse("bins", column.bins, f"a whole number from 1 to {MAX_BINS}")
     if column.kind == "continuous" and column.decimals is None:
         spacing = math.ulp(max(abs(column._lower), abs(column._upper)))
@@ -276,7 +276,7 @@ def _check_range(column: Column) -> None:
 
 
 def _check_decimals(column: Column) -> None:
-    if not is_whole(column.decimals, 0, MAX_DECIMALS):
+    if not is_int(column.decimals, 0, MAX_DECIMALS):
         column._refuse("decimals", column.decimals, f"a whole number from 0 to {MAX_DECIMALS}")
     first, last = column.lattice or (0, 0)
     if first > last:
@@ -317,8 +317,3 @@ def label_text(label: object) -> str:
     if isinstance(label, float) and label.is_integer():
         return str(int(label))
     return str(label).strip()
-
-
-def is_whole(value: object, low: int, high: int) -> bool:
-    """Whether a value is a whole number in a range; true and false are not numbers."""
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high

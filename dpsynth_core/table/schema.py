@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dpsynth_core.errors import SchemaError
+from dpsynth_core.errors import SchemaError, is_int
 from dpsynth_core.privacy.budget import Guarantee
-from dpsynth_core.table.column import Column, is_whole
+from dpsynth_core.table.column import Column
 
 MOST_DECLARED = 500
 """Characters that say who declared the facts."""
@@ -49,7 +49,7 @@ class Schema:
         name, count = Counter(self.names).most_common(1)[0]
         if count > 1:
             raise SchemaError(name, "name", name, allowed="a name that occurs once", remedy="Rename one.")
-        if not is_whole(self.rows_per_person, 1, 10**6):
+        if not is_int(self.rows_per_person, 1, 10**6):
             raise SchemaError(None, "rows_per_person", self.rows_per_person, allowed="a whole number from 1 to 1000000")
         if not isinstance(self.declared_by, str) or len(self.declared_by) > MOST_DECLARED:
             shown = "too long" if isinstance(self.declared_by, str) else type(self.declared_by).__name__

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.errors import check_whole
+from dpsynth_core.errors import check_int
 from dpsynth_core.inference.calibrated import CalibratedMannWhitney, calibrate
 from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.mann_whitney import MannWhitney
@@ -72,8 +72,8 @@ def replay_false_discovery(
 
     Simulated data and simulation noise: nothing is private, and a seed repeats it.
     """
-    check_whole("n", n, 4, 10**6)
-    check_whole("bins", bins, 2, 10_000)
+    check_int("n", n, 4, 10**6)
+    check_int("bins", bins, 2, 10_000)
     rng = np.random.default_rng(seed)
     null, _ = populations(n1=n // 2, n2=n - n // 2, effect=1.0)
     schema = null.schema(bins)

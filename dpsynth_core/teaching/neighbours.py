@@ -17,7 +17,7 @@ from dpsynth_core.arrays import FloatArray
 from dpsynth_core.audit.end_to_end_attack import attack
 from dpsynth_core.audit.lower_bound import LowerBound, lower_bound
 from dpsynth_core.audit.neighbours import NeighbourPair
-from dpsynth_core.errors import ParameterError, check_choice, check_whole
+from dpsynth_core.errors import ParameterError, check_choice, check_int
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.privacy.budget import Amount, Budget
@@ -53,7 +53,7 @@ class NeighbourConfig:
     def __post_init__(self) -> None:
         check_choice("mechanism", self.mechanism, tuple(RUNS))
         check_choice("who", self.who, get_args(WatchedPerson))
-        check_whole("seed", self.seed, 0, 2**63)
+        check_int("seed", self.seed, 0, 2**63)
 
 
 @dataclass(frozen=True, kw_only=True)

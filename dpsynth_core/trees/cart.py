@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray, IntArray
-from dpsynth_core.errors import ParameterError
-from dpsynth_core.table.column import is_whole
+from dpsynth_core.errors import ParameterError, check_int
 from dpsynth_core.trees.coded import CodedTable, Kind, Table
 from dpsynth_core.trees.growth import (
     BELOW_LEFT,
@@ -234,9 +233,12 @@ def _grown(
     """Nodes as growth.py describes them, and the rows by node."""
     if isinstance(cp, bool) or not isinstance(cp, int | float | np.number) or not 0 <= float(cp) < math.inf:
         raise ParameterError("cp", cp, allowed="a number from 0", remedy="Choose for instance 0.001.")
-    _check_whole("minsplit", minsplit, 1, 2**31)
-    _check_whole("minbucket", minbucket, 1, 2**31)
-    _check_whole("maxdepth", maxdepth, 1, _DEEPEST)
+    for name, value, high in (
+        ("minsplit", minsplit, 2**31),
+        ("minbucket", minbucket, 2**31),
+        ("maxdepth", maxdepth, _DEEPEST),
+    ):
+        check_int(name, value.item() if isinstance(value, np.integer) else value, 1, high)
     order = np.stack([column.order for column in table.columns])
     sizes = [len(column.values) for column in table.columns]
     nodes, numbers = grow(
@@ -252,11 +254,6 @@ def _grown(
         int(maxdepth),
     )
     return nodes, numbers, order
-
-
-def _check_whole(parameter: str, value: int, low: int, high: int) -> None:
-    if not is_whole(value.item() if isinstance(value, np.integer) else value, low, high):
-        raise ParameterError(parameter, value, allowed=f"a whole number from {low} to {high}")
 
 
 def _pmse(original: IntArray, synthetic: IntArray) -> float:

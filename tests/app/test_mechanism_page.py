@@ -111,12 +111,11 @@ def test_a_saved_configuration_restores_the_choices() -> None:
     assert fresh.order(schema, 500, teaching=True) == choices.order(schema, 500, teaching=True)
 
 
-def test_what_does_not_fit_is_told_without_an_exception() -> None:
+def test_what_does_not_fit_is_refused_in_words() -> None:
     session = ready("breast_cancer")
     assert session.schema is not None
-    plan = plan_for(MECHANISMS["perturbed_histogram"](), session.schema, 569, "1")
-    assert isinstance(plan, str)
-    assert "cells" in plan
+    with pytest.raises(DPSynthError, match="cells"):
+        plan_for(MECHANISMS["perturbed_histogram"](), session.schema, 569, "1")
 
 
 def test_next_says_what_is_missing_and_opens_once_it_is_mended() -> None:

@@ -15,6 +15,7 @@ from dpsynth_core.cli.terminal import Bar
 from dpsynth_core.ledger.accounts import Account, Ledger
 from dpsynth_core.ledger.fingerprint import fingerprint
 from dpsynth_core.ledger.settings import Settings
+from dpsynth_core.mechanisms.recommend import recommended
 from dpsynth_core.progress import RunProgress
 from dpsynth_core.runs.configuration import Order
 from tests.tables.schemas import mixed_schema, mixed_table
@@ -97,6 +98,17 @@ def test_teaching_needs_no_ledger(desk: Path, capsys: pytest.CaptureFixture[str]
         order = Order.from_json(archive.read("configuration.json"))
     assert order.mechanism.rows == 50
     assert order.total.epsilon == 2
+
+
+def test_without_a_mechanism_the_recommended_one_is_used_and_named(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    order = ["synthesize", "data.csv", "--schema", "schema.json", "--epsilon", "1", "--out", "c.zip", "--teaching"]
+    assert main(order) == 0
+    key = recommended(dp.Schema.from_json(Path("schema.json").read_text(encoding="utf-8")))
+    assert f"No --mechanism was given, so {key} is used." in capsys.readouterr().out
+    with zipfile.ZipFile("c.zip") as archive:
+        assert Order.from_json(archive.read("configuration.json")).mechanism.key == key
 
 
 def test_without_a_stated_total_the_account_covers_one_run(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:

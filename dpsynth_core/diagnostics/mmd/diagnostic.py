@@ -22,7 +22,7 @@ from dpsynth_core.diagnostics.base import (
 from dpsynth_core.diagnostics.features import features, frequent_labels
 from dpsynth_core.diagnostics.mmd.distance import kernel_density, mmd, sup_density_distance
 from dpsynth_core.diagnostics.mmd.random_features import FREQUENCIES, random_feature_mmd
-from dpsynth_core.errors import check_whole
+from dpsynth_core.errors import check_int
 from dpsynth_core.inference.proportions import CONFIDENCE
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.table.encoding import codec_for
@@ -72,10 +72,10 @@ class MMDDiagnostic(Diagnostic):
     """Most rows of either table that take part in the rearrangements."""
 
     def __post_init__(self) -> None:
-        check_whole("exact_rows", self.exact_rows, 0, 10**6)
-        check_whole("frequencies", self.frequencies, 16, 10**5)
-        check_whole("permutations", self.permutations, 19, 10**5)
-        check_whole("permuted_rows", self.permuted_rows, 10, 10_000)
+        check_int("exact_rows", self.exact_rows, 0, 10**6)
+        check_int("frequencies", self.frequencies, 16, 10**5)
+        check_int("permutations", self.permutations, 19, 10**5)
+        check_int("permuted_rows", self.permuted_rows, 10, 10_000)
 
     def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
         """The distance, its yardsticks, and what chance alone would give."""

@@ -27,7 +27,7 @@ from dpsynth_core.diagnostics.base import (
 )
 from dpsynth_core.diagnostics.features import features, frequent_labels
 from dpsynth_core.diagnostics.pmse.logistic import LogisticScore, affordable_order, logistic_pmse
-from dpsynth_core.errors import check_between, check_whole
+from dpsynth_core.errors import check_between, check_int
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.trees.cart import Tree, cart_pmse, fit_tree
 
@@ -78,10 +78,10 @@ class PMSEDiagnostic(Diagnostic):
     """Most rows of either table that the tree sees."""
 
     def __post_init__(self) -> None:
-        check_whole("order", self.order, 1, 2)
+        check_int("order", self.order, 1, 2)
         check_between("cp", self.cp, -1e-12, 1)
-        check_whole("halvings", self.halvings, 3, 10_000)
-        check_whole("tree_rows", self.tree_rows, 100, 10**7)
+        check_int("halvings", self.halvings, 3, 10_000)
+        check_int("tree_rows", self.tree_rows, 100, 10**7)
 
     def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
         """Every model, and what gives the synthetic table away."""

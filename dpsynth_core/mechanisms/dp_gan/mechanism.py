@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from dpsynth_core.errors import ParameterError, check_between, check_whole
+from dpsynth_core.errors import ParameterError, check_between, check_int
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.dp_gan.generator import Generator
 from dpsynth_core.mechanisms.dp_gan.layout import Layout
@@ -74,12 +74,12 @@ class DPGAN(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole("rows_per_critic", self.rows_per_critic, 1, 100_000, optional=True)
-        check_whole("rounds", self.rounds, 1, 100_000, optional=True)
+        check_int("rows_per_critic", self.rows_per_critic, 1, 100_000, optional=True)
+        check_int("rounds", self.rounds, 1, 100_000, optional=True)
         check_between("noise_multiplier", self.noise_multiplier, 0, 1e6)
-        check_whole("batch", self.batch, 1, 1_000)
-        check_whole("hidden", self.hidden, 1, 1_024)
-        check_whole("critic_steps", self.critic_steps, 1, 10_000)
+        check_int("batch", self.batch, 1, 1_000)
+        check_int("hidden", self.hidden, 1, 1_024)
+        check_int("critic_steps", self.critic_steps, 1, 10_000)
 
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:

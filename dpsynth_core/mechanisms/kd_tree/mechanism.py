@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from dpsynth_core.arrays import IntArray
-from dpsynth_core.errors import check_between, check_choice, check_whole
+from dpsynth_core.errors import check_between, check_choice, check_int
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.kd_tree.consistency import consistent_counts
 from dpsynth_core.mechanisms.kd_tree.growth import Leaves, Level, Rule, grow
@@ -88,11 +88,11 @@ class KDTree(Mechanism):
         check_between("split_share", self.split_share, 0, 1)
         check_between("inner_share", self.inner_share, 0, 1)
         check_between("stand_out", self.stand_out, -1e-9, 100)
-        check_whole("split_threshold", self.split_threshold, 0, 10**9, optional=True)
-        check_whole("inner_levels", self.inner_levels, 0, MAX_BITS)
-        check_whole("free_levels", self.free_levels, 0, MAX_BITS, optional=True)
-        check_whole("max_levels", self.max_levels, 0, MAX_BITS, optional=True)
-        check_whole("leaf_threshold", self.leaf_threshold, 1, 10**9, optional=True)
+        check_int("split_threshold", self.split_threshold, 0, 10**9, optional=True)
+        check_int("inner_levels", self.inner_levels, 0, MAX_BITS)
+        check_int("free_levels", self.free_levels, 0, MAX_BITS, optional=True)
+        check_int("max_levels", self.max_levels, 0, MAX_BITS, optional=True)
+        check_int("leaf_threshold", self.leaf_threshold, 1, 10**9, optional=True)
 
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:  # noqa: ARG003  the rule adapts to both by itself

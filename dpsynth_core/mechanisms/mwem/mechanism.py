@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray, IntArray
-from dpsynth_core.errors import ParameterError, check_choice, check_text, check_whole
+from dpsynth_core.errors import ParameterError, check_choice, check_int, check_text
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.column_sets import chosen_sets
 from dpsynth_core.mechanisms.mwem.weights import MeasuredQuery, measure_query, reweigh, select_query, suggested_rounds
@@ -80,12 +80,12 @@ class MWEM(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole("bins", self.bins, 1, 65_536, optional=True)
-        check_whole("rounds", self.rounds, 1, 1_000, optional=True)
+        check_int("bins", self.bins, 1, 65_536, optional=True)
+        check_int("rounds", self.rounds, 1, 1_000, optional=True)
         check_choice("workload", self.workload, ("marginals", "ranges", "intervals"))
-        check_whole("order", self.order, 1, 10)
+        check_int("order", self.order, 1, 10)
         check_text("columns", self.columns, optional=True)
-        check_whole("passes", self.passes, 0, 1_000)
+        check_int("passes", self.passes, 0, 1_000)
         check_choice("step", self.step, ("relative", "paper"))
         check_choice("estimate", self.estimate, ("average", "last"))
         check_choice("placement", self.placement, ("uniform", "centre"))

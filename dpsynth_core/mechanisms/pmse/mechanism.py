@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpsynth_core.arrays import FloatArray
-from dpsynth_core.errors import DPSynthError, ParameterError, check_between, check_choice, check_whole
+from dpsynth_core.errors import DPSynthError, ParameterError, check_between, check_choice, check_int
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.parameters import setting
 from dpsynth_core.mechanisms.plan import Plan, Stage
@@ -146,14 +146,14 @@ class PMSE(Mechanism):
         check_choice("bound", self.bound, tuple(BOUNDS))
         check_choice("prior", self.prior, tuple(PRIORS))
         check_choice("over_pairs", self.over_pairs, tuple(OVER_PAIRS))
-        check_whole("parents", self.parents, 1, 1_000, optional=True)
-        check_whole("ratio", self.ratio, 1, 10)
-        check_whole("joint", self.joint, 0, 50)
-        check_whole("chains", self.chains, 2, 64)
-        check_whole("steps", self.steps, 200, 10**6)
+        check_int("parents", self.parents, 1, 1_000, optional=True)
+        check_int("ratio", self.ratio, 1, 10)
+        check_int("joint", self.joint, 0, 50)
+        check_int("chains", self.chains, 2, 64)
+        check_int("steps", self.steps, 200, 10**6)
         check_between("cp", self.cp, 0, 1)
-        check_whole("tree_depth", self.tree_depth, 1, 30)
-        check_whole("datasets", self.datasets, 1, 100)
+        check_int("tree_depth", self.tree_depth, 1, 30)
+        check_int("datasets", self.datasets, 1, 100)
 
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:

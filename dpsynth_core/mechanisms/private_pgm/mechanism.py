@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from dpsynth_core.errors import ParameterError, check_choice, check_text, check_whole
+from dpsynth_core.errors import ParameterError, check_choice, check_int, check_text
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.column_sets import chosen_sets
 from dpsynth_core.mechanisms.parameters import PLACEMENTS, setting
@@ -93,9 +93,9 @@ class PrivatePGM(Mechanism):
         super().__post_init__()
         check_choice("strategy", self.strategy, ("tree", "adaptive", "given"))
         check_text("marginals", self.marginals, optional=True)
-        check_whole("bins", self.bins, 1, 65_536, optional=True)
-        check_whole("pairs", self.pairs, 1, 10_000, optional=True)
-        check_whole("groups", self.groups, 1, 1_000, optional=True)
+        check_int("bins", self.bins, 1, 65_536, optional=True)
+        check_int("pairs", self.pairs, 1, 10_000, optional=True)
+        check_int("groups", self.groups, 1, 1_000, optional=True)
         check_choice("kind_of_noise", self.kind_of_noise, ("matching", "laplace", "gaussian"))
         check_choice("placement", self.placement, ("uniform", "centre"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsynth_core.errors import ParameterError, check_whole
+from dpsynth_core.errors import ParameterError, check_int
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import exact
 from dpsynth_core.runs.synthesize import LEAST_EPSILON, MOST_EPSILON
@@ -44,9 +44,9 @@ class SweepConfig:
         if not self.epsilons or not inside or list(self.epsilons) != sorted(set(self.epsilons)):
             ends = f"{float(LEAST_EPSILON):g} to {MOST_EPSILON:,}"
             raise ParameterError("epsilons", list(self.epsilons), allowed=f"rising numbers from {ends}")
-        check_whole("repetitions", self.repetitions, 1, 1_000)
-        check_whole("analysts", self.analysts, 0, MAX_ANALYSTS)
-        check_whole("seed", self.seed, 0, 2**63)
+        check_int("repetitions", self.repetitions, 1, 1_000)
+        check_int("analysts", self.analysts, 0, MAX_ANALYSTS)
+        check_int("seed", self.seed, 0, 2**63)
 
     @property
     def runs(self) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.errors import ParameterError, check_whole
+from dpsynth_core.errors import ParameterError, check_int
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.progress import Point, Progress, no_progress
 from dpsynth_core.table.schema import Schema
@@ -34,7 +34,7 @@ class SizeSweepConfig:
 
     def __post_init__(self) -> None:
         for count in self.rows:
-            check_whole("rows", count, 4, 10**7)
+            check_int("rows", count, 4, 10**7)
         if not self.rows or list(self.rows) != sorted(set(self.rows)):
             raise ParameterError("rows", list(self.rows), allowed="rising whole numbers")
 

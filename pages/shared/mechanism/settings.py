@@ -9,6 +9,7 @@ from dpsynth_core.errors import DPSynthError, ParameterError
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.mechanisms.parameters import parameters
 from dpsynth_core.mechanisms.plan import Plan
+from dpsynth_core.mechanisms.recommend import recommended
 from dpsynth_core.privacy.budget import Budget, exact
 from dpsynth_core.runs.configuration import Order
 from dpsynth_core.table.schema import Schema
@@ -18,9 +19,6 @@ EPSILONS: tuple[str, ...] = (
     "1", "1.5", "2", "3", "4", "5", "7", "10",
 )  # fmt: skip
 """Evenly spaced on a log scale, near enough, and all of them numbers that people say."""
-
-FEW_COLUMNS = 3
-"""Up to so many a KD tree is what to begin with."""
 
 
 @dataclass(kw_only=True)
@@ -53,8 +51,8 @@ class Choices:
 
     def suit(self, schema: Schema) -> None:
         """Choose what suits a table, until the visitor has chosen."""
-        if not self.picked and self.key != suited(schema):
-            self.key = suited(schema)
+        if not self.picked and self.key != recommended(schema):
+            self.key = recommended(schema)
             self.version += 1
 
     def suggested(self, schema: Schema, n: int, key: str | None = None) -> Mechanism:
@@ -69,12 +67,9 @@ class Choices:
         except ParameterError as problem:
             raise _in_form_words(problem, suggestion) from None
 
-    def plan(self, schema: Schema, n: int, *, key: str | None = None, epsilon: str | float | None = None) -> Plan | str:
-        """What would be done, or why it cannot be."""
-        try:
-            mechanism = self.mechanism(schema, n, key)
-        except DPSynthError as problem:
-            return str(problem)
+    def plan(self, schema: Schema, n: int, *, key: str | None = None, epsilon: str | float | None = None) -> Plan:
+        """What would be done; raises where the parameters make no sense or do not fit."""
+        mechanism = self.mechanism(schema, n, key)
         return plan_for(mechanism, schema, n, self.epsilon if epsilon is None else epsilon, self.delta_of(key))
 
     def delta_of(self, key: str | None = None) -> str:
@@ -88,7 +83,9 @@ class Choices:
             mechanism = self.mechanism(schema, n)
         except DPSynthError:
             return ["Correct the parameters listed in red."]
-        if isinstance(plan_for(mechanism, schema, n, self.epsilon, self.delta_of()), str):
+        try:
+            plan_for(mechanism, schema, n, self.epsilon, self.delta_of())
+        except DPSynthError:
             return ["Choose a mechanism or parameters that fit this table."]
         return []
 
@@ -123,11 +120,6 @@ class Choices:
         self.version += 1
 
 
-def suited(schema: Schema) -> str:
-    """The mechanism to begin with, by what was measured (docs/results.md): trees lose most with each more column."""
-    return "kd_tree" if len(schema.columns) <= FEW_COLUMNS else "private_pgm"
-
-
 def _in_form_words(problem: ParameterError, mechanism: Mechanism) -> DPSynthError:
     """The same problem under the name that the reader sees."""
     titles = {parameter.name: parameter.title for parameter in parameters(type(mechanism))}
@@ -135,10 +127,6 @@ def _in_form_words(problem: ParameterError, mechanism: Mechanism) -> DPSynthErro
     return DPSynthError(f"{titles[name]}{text[len(name) :]}") if name in titles and text.startswith(name) else problem
 
 
-def plan_for(mechanism: Mechanism, schema: Schema, n: int, epsilon: str | float, delta: str = "0") -> Plan | str:
-    """What the mechanism would do, or why it does not fit."""
-    try:
-        budget = Budget.of(epsilon, delta).per_row(schema.rows_per_person)
-        return mechanism.plan(schema, n, budget)
-    except DPSynthError as problem:
-        return str(problem)
+def plan_for(mechanism: Mechanism, schema: Schema, n: int, epsilon: str | float, delta: str = "0") -> Plan:
+    """What the mechanism would do; raises where it does not fit."""
+    return mechanism.plan(schema, n, Budget.of(epsilon, delta).per_row(schema.rows_per_person))

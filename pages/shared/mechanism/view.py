@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -21,12 +22,13 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.mechanisms.parameters import Parameter, parameters
 from dpsynth_core.mechanisms.plan import Plan
+from dpsynth_core.mechanisms.recommend import WHY_RECOMMENDED, recommended
 from dpsynth_core.privacy.budget import Budget, exact
 from dpsynth_core.runs.configuration import Order
 from dpsynth_core.table.schema import Schema
 from pages.shared.formatting import big_number, duration, measured
 from pages.shared.layout import BADGE, in_words, show_error
-from pages.shared.mechanism.settings import EPSILONS, suited
+from pages.shared.mechanism.settings import EPSILONS
 from pages.shared.session import Preview, Session
 from pages.shared.synthesize.actions import start_preview
 from pages.shared.widgets import show_chart, watch
@@ -34,10 +36,6 @@ from pages.shared.widgets import show_chart, watch
 SIMILAR = (
     "For comparison: textbooks advise 1 or less; Google's COVID-19 mobility reports used 2.64 per day; the 2020 US "
     "Census used about 17 for its redistricting counts of people."
-)
-WHY_FIRST = (
-    "A rule of thumb from our comparisons: pairs of columns came out best from the KD tree in tables of two columns, "
-    "about even in tables of three, and best from Private-PGM in most tables with more."
 )
 FIELDS_IN_A_ROW = 4
 PICTURES = 3
@@ -101,14 +99,12 @@ def choose_mechanism(session: Session, schema: Schema, n: int) -> None:
 
 def _card(session: Session, schema: Schema, n: int, key: str) -> None:
     kind, choices = MECHANISMS[key], session.choices
-    _heading(key, suits=key == suited(schema))
+    _heading(key, suits=key == recommended(schema))
     st.markdown(kind.summary)
     st.caption(f"**Good for:** {kind.good_for}")
     st.caption(f"**Paper:** {kind.paper}")
     with in_words("It does not fit this table."):
         plan = choices.plan(schema, n, key=key)
-        if isinstance(plan, str):
-            raise DPSynthError(plan)
         cells = f"{big_number(plan.cells)} cells, " if kind.counts_cells else ""
         st.caption(f"**Fits this table:** {cells}{duration(plan.seconds)}.")
     chosen = choices.key == key
@@ -128,7 +124,7 @@ def _heading(key: str, *, suits: bool) -> None:
     with st.container(horizontal=True, gap="small"):
         st.badge(label, color=colour, icon=icon)
         if suits:
-            st.badge("Begin with this", color="blue", icon=":material/thumb_up:", help=WHY_FIRST)
+            st.badge("Begin with this", color="blue", icon=":material/thumb_up:", help=WHY_RECOMMENDED)
 
 
 def compare_two(session: Session, schema: Schema, n: int) -> None:
@@ -148,18 +144,17 @@ def compare_two(session: Session, schema: Schema, n: int) -> None:
 
 
 def _side(session: Session, schema: Schema, n: int, key: str) -> None:
-    kind, plan = MECHANISMS[key], session.choices.plan(schema, n, key=key)
+    kind = MECHANISMS[key]
     label, colour, icon = BADGE[kind.status]
     st.badge(label, color=colour, icon=icon)
     st.markdown(f"**What it does**  \n{kind.summary}")
     st.markdown(f"**Good for**  \n{kind.good_for}")
-    if isinstance(plan, str):
-        show_error("It does not fit this table.", DPSynthError(plan))
-        return
-    st.markdown(f"**Cells at the start**  \n{big_number(plan.cells)}")
-    st.markdown(f"**Expected error of a count**  \n{_error(plan)}")
-    st.markdown(f"**Expected time**  \n{duration(plan.seconds)}")
-    st.markdown(f"**Where epsilon goes**  \n{split_words(plan)}")
+    with in_words("It does not fit this table."):
+        plan = session.choices.plan(schema, n, key=key)
+        st.markdown(f"**Cells at the start**  \n{big_number(plan.cells)}")
+        st.markdown(f"**Expected error of a count**  \n{_error(plan)}")
+        st.markdown(f"**Expected time**  \n{duration(plan.seconds)}")
+        st.markdown(f"**Where epsilon goes**  \n{split_words(plan)}")
 
 
 def _counts(plan: Plan) -> bool:
@@ -209,12 +204,12 @@ def _ask(session: Session, parameter: Parameter, value: Any, suggested: Any) -> 
     if parameter.kind == "choice":
         index = parameter.choices.index(value)
         return st.selectbox(parameter.title, parameter.choices, index, format_func=parameter.say, help=note, key=key)
-    if parameter.kind == "switch":
+    if parameter.kind == "bool":
         return st.checkbox(parameter.title, value, help=note, key=key)
     if parameter.kind == "text":
         text = st.text_input(parameter.title, value, help=note, key=key, placeholder="chosen for you") or None
         return suggested if text is None and not parameter.optional else text
-    whole = parameter.kind == "whole"
+    whole = parameter.kind == "int"
     given = st.number_input(
         parameter.title, value=value, step=1 if whole else 0.05, help=note, key=key,
         format="%d" if whole else "%.2f", placeholder="chosen for you",
@@ -224,9 +219,10 @@ def _ask(session: Session, parameter: Parameter, value: Any, suggested: Any) -> 
 
 def show_plan(session: Session, schema: Schema, n: int) -> None:
     """Pictures that answer before anything is spent: they use public facts only."""
-    plan = session.choices.plan(schema, n)
-    if isinstance(plan, str):
-        show_error("This does not fit the table.", DPSynthError(plan))
+    try:
+        plan = session.choices.plan(schema, n)
+    except DPSynthError as error:
+        show_error("This does not fit the table.", error)
         return
     if MECHANISMS[session.choices.key].counts_cells:
         _show_cells(session, schema, n, plan)
@@ -268,12 +264,11 @@ def _show_cells(session: Session, schema: Schema, n: int, plan: Plan) -> None:
 
 
 def _show_noise(session: Session, schema: Schema, n: int, plan: Plan, as_table: bool) -> None:
-    def at(epsilon: float) -> Plan | str:
-        return session.choices.plan(schema, n, epsilon=epsilon)
-
     st.markdown("**Error of a count** against epsilon")
-    plans = {float(epsilon): at(float(epsilon)) for epsilon in (*EPSILONS, session.choices.epsilon)}
-    fitting = {epsilon: found for epsilon, found in sorted(plans.items()) if isinstance(found, Plan)}
+    fitting: dict[float, Plan] = {}
+    for epsilon in sorted({*map(float, EPSILONS), float(session.choices.epsilon)}):
+        with suppress(DPSynthError):
+            fitting[epsilon] = session.choices.plan(schema, n, epsilon=epsilon)
     show_chart(error_chart(fitting, float(session.choices.epsilon), n), key="errors", as_table=as_table)
     scale = [stage.scale for stage in plan.stages if stage.scale is not None][-1]
     with st.expander("The noise on one count"):

@@ -36,6 +36,8 @@ def start(session: Session, order: Order) -> None:
         raise DPSynthError("A run is at work already. Wait for it or cancel it.")
     if session.mode == "release" and order.seed is not None:
         raise DPSynthError("A seeded run cannot be a release. Remove the seed.")
+    # What does not fit is refused before anything is charged.
+    plan = plan_for(order.mechanism, session.schema, len(session.data.table), order.epsilon, order.delta)
     workers = runner()
     settlement = None
     if session.data.fingerprint is not None:
@@ -46,10 +48,9 @@ def start(session: Session, order: Order) -> None:
         )  # fmt: skip
         settlement = LedgerSettlement(ledger=ledger, reservation=reservation.id)
     session.reservation = None if settlement is None else settlement.reservation
-    plan = plan_for(order.mechanism, session.schema, len(session.data.table), order.epsilon, order.delta)
     session.job_data = session.data
     session.cost = f"ε {number(order.total.epsilon)}, δ {number(order.total.delta)}"
-    session.expected = None if isinstance(plan, str) else max(plan.seconds * order.copies, 1.0)
+    session.expected = max(plan.seconds * order.copies, 1.0)
     session.job = workers.submit(
         order.mechanism.title, run_order, session.data.table, session.schema, order, charge=settlement
     )

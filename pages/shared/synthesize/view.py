@@ -53,7 +53,6 @@ def ask_options(session: Session, schema: Schema, n: int) -> None:
 def show_summary(session: Session, order: Order, schema: Schema, n: int) -> list[str]:
     """What will be made and what it costs; returns what stands in the way."""
     total, missing = order.total, []
-    plan = plan_for(order.mechanism, schema, n, order.epsilon, order.delta)
     delta = f", δ = {number(total.delta)}" if total.delta else ""
     rows = order.mechanism.rows or n
     with st.container(border=True):
@@ -66,10 +65,11 @@ def show_summary(session: Session, order: Order, schema: Schema, n: int) -> list
                 f"at ε = {order.epsilon} each."
             )
             st.markdown(f"Privacy loss of all together: **ε = {number(total.epsilon)}**{delta}.")
-        if isinstance(plan, str):
-            missing.append("Choose a mechanism that fits this table.")
-        else:
+        try:
+            plan = plan_for(order.mechanism, schema, n, order.epsilon, order.delta)
             st.caption(f"Expected time: {duration(plan.seconds * order.copies)}.")
+        except DPSynthError:
+            missing.append("Choose a mechanism that fits this table.")
     if session.mode == "release":
         missing += _budget_problems(session, order)
     return missing

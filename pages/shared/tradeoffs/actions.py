@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -79,13 +80,10 @@ def sweep_seconds(order: SweepConfig, schema: Schema, n: int) -> float:
     for key in order.mechanisms:
         kind = MECHANISMS[key]
         for epsilon in order.epsilons:
-            try:
-                plan = plan_for(
-                    kind.suggest(schema, n, epsilon), schema, n, epsilon, str(order.delta) if kind.needs_delta else "0"
-                )
-            except DPSynthError:
-                continue
-            total += 0.0 if isinstance(plan, str) else (plan.seconds + MEASURING) * order.repetitions
+            with suppress(DPSynthError):
+                delta = str(order.delta) if kind.needs_delta else "0"
+                plan = plan_for(kind.suggest(schema, n, epsilon), schema, n, epsilon, delta)
+                total += (plan.seconds + MEASURING) * order.repetitions
             if order.discoveries:
                 total += _analysing(key, n, epsilon, order)
     return max(total, 1.0)
