@@ -25,7 +25,7 @@ from dpsynth_core.privacy.budget import Budget, Guarantee
 from dpsynth_core.review import Publication, release_bundle
 from dpsynth_core.review.gate import check_publishable
 from dpsynth_core.review.wording import amount, claim, meaning
-from dpsynth_core.runs.configuration import Order, Outcome, run_order
+from dpsynth_core.runs.configuration import RunConfig, RunResult, execute
 from dpsynth_core.table.readers.read import read_table
 from dpsynth_core.table.schema import Schema
 
@@ -80,7 +80,7 @@ def run(chosen: argparse.Namespace) -> None:
 class Made:
     """A run and its bundle."""
 
-    outcome: Outcome
+    outcome: RunResult
     """What the run has made."""
     archive: bytes
     """The bundle."""
@@ -88,12 +88,12 @@ class Made:
     """What remains of the account, in a sentence."""
 
 
-def _made(table: pd.DataFrame, schema: Schema, order: Order, said: Publication, bar: Bar) -> Made:
-    outcome = run_order(table, schema, order, progress=bar)
+def _made(table: pd.DataFrame, schema: Schema, order: RunConfig, said: Publication, bar: Bar) -> Made:
+    outcome = execute(table, schema, order, progress=bar)
     return Made(outcome=outcome, archive=release_bundle(outcome, said).to_zip())
 
 
-def _paid(chosen: argparse.Namespace, table: pd.DataFrame, schema: Schema, order: Order, said: Publication) -> Made:
+def _paid(chosen: argparse.Namespace, table: pd.DataFrame, schema: Schema, order: RunConfig, said: Publication) -> Made:
     settings = Settings.from_environment()
     key = settings.installation_key()
     ledger, name = Ledger(settings.ledger_url, key=key), fingerprint(table, key)
@@ -119,7 +119,7 @@ def _paid(chosen: argparse.Namespace, table: pd.DataFrame, schema: Schema, order
     return replace(made, left=f"{words} {note}".rstrip())
 
 
-def _open(ledger: Ledger, name: str, chosen: argparse.Namespace, schema: Schema, order: Order) -> str:
+def _open(ledger: Ledger, name: str, chosen: argparse.Namespace, schema: Schema, order: RunConfig) -> str:
     """See that there is an account for this table and this unit of protection; what to know about it, in words."""
     account = ledger.account(name)
     if chosen.budget is not None or account is None:
@@ -138,7 +138,7 @@ def _open(ledger: Ledger, name: str, chosen: argparse.Namespace, schema: Schema,
     return ""
 
 
-def _order(chosen: argparse.Namespace, schema: Schema, n: int) -> Order:
+def _order(chosen: argparse.Namespace, schema: Schema, n: int) -> RunConfig:
     key = chosen.mechanism or recommended(schema)
     if key not in MECHANISMS:
         raise ParameterError("mechanism", key, allowed=", ".join(MECHANISMS))
@@ -148,7 +148,7 @@ def _order(chosen: argparse.Namespace, schema: Schema, n: int) -> Order:
     delta = chosen.delta or (DEFAULT_DELTA if kind.needs_delta else "0")
     Budget.of(chosen.epsilon, delta)
     mechanism = _changed(kind.suggest(schema, n, chosen.epsilon), chosen.changes)
-    return Order(mechanism=mechanism, epsilon=chosen.epsilon, delta=delta, copies=chosen.copies)
+    return RunConfig(mechanism=mechanism, epsilon=chosen.epsilon, delta=delta, copies=chosen.copies)
 
 
 def _changed(mechanism: Mechanism, changes: list[str]) -> Mechanism:
@@ -182,7 +182,7 @@ def _value(parameter: Parameter, text: str) -> Any:
     return text
 
 
-def _check(order: Order, schema: Schema, n: int) -> None:
+def _check(order: RunConfig, schema: Schema, n: int) -> None:
     """Refuse before anything is charged what would be refused afterwards."""
     mechanism, unit = order.mechanism, schema.rows_per_person
     best = Guarantee(status=mechanism.status, budget=order.total, rows_per_person=unit)
@@ -193,7 +193,7 @@ def _check(order: Order, schema: Schema, n: int) -> None:
 def _state(chosen: argparse.Namespace, made: Made, n: int) -> None:
     outcome = made.outcome
     rows = ", ".join(f"{len(table):,}" for table in outcome.tables)
-    say(f"{rows} synthetic rows from {n:,}, by {outcome.order.mechanism.title}: {chosen.out}")
+    say(f"{rows} synthetic rows from {n:,}, by {outcome.config.mechanism.title}: {chosen.out}")
     for line in (claim(outcome.guarantee), meaning(outcome.guarantee), *outcome.guarantee.caveats, made.left):
         if line:
             say(line)

@@ -16,7 +16,7 @@ from dpsynth_core.review.croissant import croissant
 from dpsynth_core.review.export import parquet, safe_csv
 from dpsynth_core.review.gate import PublishableRelease, admit
 from dpsynth_core.review.publication import Publication
-from dpsynth_core.runs.configuration import Outcome
+from dpsynth_core.runs.configuration import RunResult
 
 SUMS = "SHA256SUMS"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -55,24 +55,24 @@ class Bundle:
         return tuple((name, len(content), hashlib.sha256(content).hexdigest()) for name, content in self.files.items())
 
 
-def release_digest(outcome: Outcome) -> str:
+def release_digest(outcome: RunResult) -> str:
     """SHA-256 of what a run has made, whatever is said about it: rows, public facts, configuration, guarantee."""
     digest = hashlib.sha256()
     for part in (
         *(safe_csv(table) for table in outcome.tables),
         *(
             text.encode()
-            for text in (outcome.schema.unsigned().to_json(), outcome.order.to_json(), repr(outcome.guarantee))
+            for text in (outcome.schema.unsigned().to_json(), outcome.config.to_json(), repr(outcome.guarantee))
         ),
     ):
         digest.update(len(part).to_bytes(8, "little") + part)
     return digest.hexdigest()
 
 
-def release_bundle(outcome: Outcome, publication: Publication | None = None) -> Bundle:
+def release_bundle(outcome: RunResult, publication: Publication | None = None) -> Bundle:
     """What may be published of a run: rows, public facts, configuration, and words about them.
 
-    Only an :class:`Outcome` and a :class:`Publication` pass the gate, and of the outcome only what was paid for.
+    Only an :class:`RunResult` and a :class:`Publication` pass the gate, and of the outcome only what was paid for.
     What diagnostics found has no way in.
 
     Args:
@@ -88,7 +88,7 @@ def release_bundle(outcome: Outcome, publication: Publication | None = None) -> 
         files[f"{name}.csv"] = safe_csv(table)
         files[f"{name}.parquet"] = parquet(table)
     files["schema.json"] = _text(release.schema.to_json())
-    files["configuration.json"] = _text(release.order.to_json())
+    files["configuration.json"] = _text(release.config.to_json())
     files["data_card.md"] = _text(data_card(release))
     files["reproduce.py"] = resources.files("dpsynth_core.review").joinpath("reproduce.py").read_bytes()
     files["croissant.json"] = _text(croissant(release, files))

@@ -50,7 +50,7 @@ def _published(release: PublishableRelease) -> str:
 
 def _guarantee(release: PublishableRelease) -> str:
     guarantee, several = release.guarantee, len(release.tables)
-    each = f" They were made with epsilon {amount(release.order.each.epsilon)} each." if several > 1 else ""
+    each = f" They were made with epsilon {amount(release.config.each.epsilon)} each." if several > 1 else ""
     together = f"This holds for all {several} tables together.{each}" if several > 1 else ""
     lines = [
         f"**{claim(guarantee)}**",
@@ -94,7 +94,7 @@ def _range(column: Column) -> str:
 
 
 def _method(release: PublishableRelease) -> str:
-    mechanism = release.order.mechanism
+    mechanism = release.config.mechanism
     chosen = asdict(mechanism)
     settings = [f"{p.title}: {literal(p.say(chosen[p.name]))}" for p in parameters(type(mechanism))]
     return "\n\n".join([f"**{mechanism.title}.** {mechanism.summary}", mechanism.paper, _bullets(settings)])

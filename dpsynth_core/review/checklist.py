@@ -15,7 +15,7 @@ from dpsynth_core.review.evidence import Evidence
 from dpsynth_core.review.privacy_checks import privacy_checks
 from dpsynth_core.review.quality_checks import quality_checks
 from dpsynth_core.review.thresholds import Thresholds
-from dpsynth_core.runs.configuration import Outcome
+from dpsynth_core.runs.configuration import RunResult
 
 __all__ = ["Checklist", "ChecklistItem", "checklist"]
 
@@ -64,7 +64,7 @@ class Checklist:
 
 
 def checklist(
-    outcome: Outcome,
+    outcome: RunResult,
     n: int,
     thresholds: Thresholds,
     *,

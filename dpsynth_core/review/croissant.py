@@ -71,7 +71,7 @@ def croissant(release: PublishableRelease, files: Mapping[str, bytes]) -> str:
 
 
 def _privacy(release: PublishableRelease) -> list[dict[str, Any]]:
-    guarantee, order = release.guarantee, release.order
+    guarantee, order = release.guarantee, release.config
     budget = guarantee.budget or Budget.of(1)  # the gate has refused what has none
     doubt = "" if guarantee.status == "proven" else ", not proven: see status"
     values: dict[str, Any] = {

@@ -16,7 +16,7 @@ from dpsynth_core.inference import ErrorRates, GroupComparison, error_rates
 from dpsynth_core.inference.group_comparison import ordered
 from dpsynth_core.inference.histograms import HISTOGRAMS
 from dpsynth_core.progress import Point, Progress, no_progress
-from dpsynth_core.runs.configuration import Outcome
+from dpsynth_core.runs.configuration import RunResult
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
@@ -51,7 +51,7 @@ class Evidence:
 class EvidenceRequest:
     """What evidence to gather, as plain values that can be sent to a worker."""
 
-    outcome: Outcome
+    outcome: RunResult
     """The release."""
     diagnostics: tuple[str | Diagnostic, ...] | None = None
     """Which diagnostics; None: all."""
@@ -93,14 +93,14 @@ def default_pair(schema: Schema) -> tuple[str, str] | None:
 
 
 def discovery_rates(
-    outcome: Outcome, n: int, pair: tuple[str, str] | None, *, progress: Progress = no_progress
+    outcome: RunResult, n: int, pair: tuple[str, str] | None, *, progress: Progress = no_progress
 ) -> ErrorRates:
     """How often an ordinary test errs on releases of two such columns, by simulation: no private row is looked at."""
     if pair is None:
         raise DPSynthError("This table has no column with two levels and another one with an order.")
     comparison = GroupComparison.of(outcome.schema, value=pair[0], group=pair[1])
     first, second = (max(1, len(side)) for side in comparison.split(outcome.tables[0]))
-    mechanism, budget = outcome.order.mechanism, outcome.order.each.per_row(outcome.schema.rows_per_person)
+    mechanism, budget = outcome.config.mechanism, outcome.config.each.per_row(outcome.schema.rows_per_person)
     reps = REPETITIONS
     if not isinstance(mechanism, HISTOGRAMS):
         each = mechanism.plan(outcome.schema.select(pair), n, budget).seconds

@@ -17,13 +17,13 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import Mechanism
 from dpsynth_core.privacy.budget import Budget, Guarantee
 from dpsynth_core.review.publication import Publication
-from dpsynth_core.runs.configuration import Order, Outcome
+from dpsynth_core.runs.configuration import RunConfig, RunResult
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
 _PLAIN = frozenset({str, int, float, bool, Fraction, date, type(None)})
-_RECORDS = (Order, Mechanism, Schema, Column, Guarantee, Budget, Publication)
+_RECORDS = (RunConfig, Mechanism, Schema, Column, Guarantee, Budget, Publication)
 UNREAD = frozenset({"charges", "leaves", "seconds"})
 """Parts of an outcome that never enter a bundle. Running time depends on the rows and nobody has paid for it."""
 
@@ -32,7 +32,7 @@ UNREAD = frozenset({"charges", "leaves", "seconds"})
 class PublishableRelease:
     """What has passed the gate: the only thing that files of a bundle are written from."""
 
-    order: Order
+    config: RunConfig
     """The exact configuration."""
     schema: Schema
     """Public facts, each declared public; without the name of who declared them."""
@@ -44,14 +44,14 @@ class PublishableRelease:
     """What a person says about them."""
 
 
-def admit(outcome: Outcome, publication: Publication) -> PublishableRelease:
+def admit(outcome: RunResult, publication: Publication) -> PublishableRelease:
     """Let an outcome through if it may be published, and take nothing from it but what the bundle needs.
 
     Raises:
         DPSynthError: Something in it is not for release, or it is not private.
     """
-    if type(outcome) is not Outcome or type(publication) is not Publication:
-        wrong = outcome if type(outcome) is not Outcome else publication
+    if type(outcome) is not RunResult or type(publication) is not Publication:
+        wrong = outcome if type(outcome) is not RunResult else publication
         raise _refused(type(wrong).__name__)
     for part in fields(outcome):
         if part.name not in UNREAD | {"tables"}:
@@ -61,7 +61,7 @@ def admit(outcome: Outcome, publication: Publication) -> PublishableRelease:
     tables = tuple(_rows(table, outcome.schema) for table in _listed(outcome.tables))
     # Who answers for the facts is between the staff and the reviewer; names of people are not published.
     return PublishableRelease(
-        order=outcome.order, schema=outcome.schema.unsigned(), tables=tables, guarantee=outcome.guarantee,
+        config=outcome.config, schema=outcome.schema.unsigned(), tables=tables, guarantee=outcome.guarantee,
         publication=publication,
     )  # fmt: skip
 
@@ -77,12 +77,12 @@ def check_publishable(schema: Schema, guarantee: Guarantee) -> None:
         )
 
 
-def check_claim(outcome: Outcome) -> None:
+def check_claim(outcome: RunResult) -> None:
     """Refuse a run whose guarantee is void or is not that of its order; quick, because no row is read."""
     check_publishable(outcome.schema, outcome.guarantee)
-    if outcome.order.seed is not None:
+    if outcome.config.seed is not None:
         raise DPSynthError("A seeded run cannot be a release: anybody can repeat its noise. Run it without a seed.")
-    if outcome.guarantee.budget != outcome.order.total:
+    if outcome.guarantee.budget != outcome.config.total:
         raise DPSynthError("The guarantee and the configuration name different budgets. Run the order again.")
     if outcome.guarantee.rows_per_person != outcome.schema.rows_per_person:
         raise DPSynthError("The guarantee and the schema name different units of protection. Run the order again.")

@@ -9,7 +9,7 @@ from dpsynth_core.review.checklist_item import ChecklistItem, CheckState
 from dpsynth_core.review.gate import check_claim
 from dpsynth_core.review.thresholds import Thresholds
 from dpsynth_core.review.wording import amount, claim, declarer, loss, origins, unit
-from dpsynth_core.runs.configuration import Outcome
+from dpsynth_core.runs.configuration import RunResult
 
 _STATE_OF_STATUS: dict[Status, CheckState] = {
     "proven": "pass", "asymptotic": "warn", "heuristic": "warn", "void": "fail", "none": "fail",
@@ -17,7 +17,7 @@ _STATE_OF_STATUS: dict[Status, CheckState] = {
 
 
 def privacy_checks(
-    outcome: Outcome, n: int, thresholds: Thresholds, account: Account | None, charge: Entry | None, *, public: bool
+    outcome: RunResult, n: int, thresholds: Thresholds, account: Account | None, charge: Entry | None, *, public: bool
 ) -> tuple[ChecklistItem, ...]:
     """Guarantee, public facts, ledger, policy and method."""
     return (
@@ -30,7 +30,7 @@ def privacy_checks(
     )
 
 
-def _guarantee(outcome: Outcome) -> ChecklistItem:
+def _guarantee(outcome: RunResult) -> ChecklistItem:
     guarantee = outcome.guarantee
     state = _STATE_OF_STATUS[guarantee.status]
     evidence = guarantee.meaning
@@ -45,7 +45,7 @@ def _guarantee(outcome: Outcome) -> ChecklistItem:
     )  # fmt: skip
 
 
-def _facts(outcome: Outcome) -> ChecklistItem:
+def _facts(outcome: RunResult) -> ChecklistItem:
     schema = outcome.schema
     found = origins(schema)
     details = tuple(f"{origin}: {', '.join(names)}" for origin, names in found.items())
@@ -64,8 +64,8 @@ def _facts(outcome: Outcome) -> ChecklistItem:
     )  # fmt: skip
 
 
-def _ledger(outcome: Outcome, account: Account | None, charge: Entry | None, *, public: bool) -> ChecklistItem:
-    total = outcome.order.total
+def _ledger(outcome: RunResult, account: Account | None, charge: Entry | None, *, public: bool) -> ChecklistItem:
+    total = outcome.config.total
     details: tuple[str, ...] = ()
     if public:
         state: CheckState = "pass"
@@ -94,8 +94,8 @@ def _entry(entry: Entry) -> str:
     return f"{entry.id}. {when}: {entry.purpose}, {loss(entry.budget)}, {entry.state}{reason}"
 
 
-def _epsilon(outcome: Outcome, account: Account | None, thresholds: Thresholds) -> ChecklistItem:
-    own = outcome.order.total.epsilon
+def _epsilon(outcome: RunResult, account: Account | None, thresholds: Thresholds) -> ChecklistItem:
+    own = outcome.config.total.epsilon
     spent, policy = max(own, account.spent.epsilon) if account else own, thresholds.policy.epsilon
     within = spent <= policy
     together = f" Of that, this release is {amount(own)}." if spent != own else ""
@@ -110,8 +110,8 @@ def _epsilon(outcome: Outcome, account: Account | None, thresholds: Thresholds) 
     )  # fmt: skip
 
 
-def _delta(outcome: Outcome, account: Account | None, thresholds: Thresholds, n: int) -> ChecklistItem:
-    own = outcome.order.total.delta
+def _delta(outcome: RunResult, account: Account | None, thresholds: Thresholds, n: int) -> ChecklistItem:
+    own = outcome.config.total.delta
     spent, policy = max(own, account.spent.delta) if account else own, thresholds.policy.delta
     if not spent:
         state: CheckState = "pass"
@@ -130,8 +130,8 @@ def _delta(outcome: Outcome, account: Account | None, thresholds: Thresholds, n:
     )  # fmt: skip
 
 
-def _method(outcome: Outcome) -> ChecklistItem:
-    mechanism = outcome.order.mechanism
+def _method(outcome: RunResult) -> ChecklistItem:
+    mechanism = outcome.config.mechanism
     known = tuple(text for text in (mechanism.beware, *outcome.guarantee.caveats) if text)
     return ChecklistItem(
         key="method", group="Privacy", title="Known weaknesses of the mechanism", asked="read and accepted",

@@ -27,7 +27,7 @@ from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.review.checklist import Checklist
 from dpsynth_core.review.decision import Decision
 from dpsynth_core.review.wording import amount, claim, declarer, loss, meaning, unit
-from dpsynth_core.runs.configuration import Outcome
+from dpsynth_core.runs.configuration import RunResult
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
@@ -77,7 +77,7 @@ def review_report(
     synthetic: pd.DataFrame,
     evaluation: Evaluation,
     *,
-    outcome: Outcome | None = None,
+    outcome: RunResult | None = None,
     account: Account | None = None,
     decision: Decision | None = None,
     checks: Checklist | None = None,
@@ -116,7 +116,7 @@ def review_report(
         drawn = [draw(chart) for chart in report_pictures(result, original, synthetic)]
         sections.append(_diagnostic(result, drawn))
     if outcome:
-        sections.append(ReportSection(title="Configuration", code=outcome.order.to_json()))
+        sections.append(ReportSection(title="Configuration", code=outcome.config.to_json()))
     plotly = Markup(get_plotlyjs())  # noqa: S704  the library itself
     return _template().render(mark=MARK, plotly=plotly, sections=sections, tones=TONES).encode()
 
@@ -157,8 +157,8 @@ def _checked(checks: Checklist, drawn: ReportFigure) -> ReportSection:
     )  # fmt: skip
 
 
-def _guarantee(outcome: Outcome) -> ReportSection:
-    guarantee, mechanism = outcome.guarantee, outcome.order.mechanism
+def _guarantee(outcome: RunResult) -> ReportSection:
+    guarantee, mechanism = outcome.guarantee, outcome.config.mechanism
     lines = [claim(guarantee), guarantee.meaning, meaning(guarantee), f"Made by {mechanism.title}. {mechanism.summary}"]
     stages = [(charge.label, charge.primitive, loss(charge.budget)) for charge in outcome.charges]
     return ReportSection(

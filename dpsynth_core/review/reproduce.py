@@ -17,7 +17,7 @@ from pathlib import Path
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.progress import Point, RunProgress
 from dpsynth_core.review.export import safe_csv
-from dpsynth_core.runs.configuration import Order, run_order
+from dpsynth_core.runs.configuration import RunConfig, execute
 from dpsynth_core.table.readers.read import read_table
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.table.simulate import simulate_table
@@ -46,9 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     here = Path(__file__).parent
     try:
         schema = Schema.from_json((here / "schema.json").read_bytes())
-        order = Order.from_json((here / "configuration.json").read_bytes())
+        order = RunConfig.from_json((here / "configuration.json").read_bytes())
         table = read_table(chosen.table) if chosen.table else simulate_table(schema, chosen.rows, seed=0)
-        outcome = run_order(table, schema, order, progress=StagePrinter())
+        outcome = execute(table, schema, order, progress=StagePrinter())
         chosen.out.write_bytes(safe_csv(outcome.tables[0]))
     except (DPSynthError, OSError) as error:
         print(f"Error: {error}", file=sys.stderr)

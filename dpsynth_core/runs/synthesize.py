@@ -17,7 +17,7 @@ from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
-LEAST_EPSILON, MOST_EPSILON = Fraction(1, 10**6), 10**6
+MIN_EPSILON, MAX_EPSILON = Fraction(1, 10**6), 10**6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +69,9 @@ def synthesize(
         watch: Told of every charge before anything is drawn under it.
     """
     granted = Budget.of(epsilon, delta)
-    if not LEAST_EPSILON <= granted.epsilon <= MOST_EPSILON:
+    if not MIN_EPSILON <= granted.epsilon <= MAX_EPSILON:
         raise ParameterError(
-            "epsilon", str(epsilon), allowed=f"from {float(LEAST_EPSILON):g} to {MOST_EPSILON:,}",
+            "epsilon", str(epsilon), allowed=f"from {float(MIN_EPSILON):g} to {MAX_EPSILON:,}",
             remedy="Beyond that there is nothing but noise, or no privacy to speak of.",
         )  # fmt: skip
     per_row = granted.per_row(private.schema.rows_per_person)

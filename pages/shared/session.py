@@ -16,7 +16,7 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.enquiry import Answer
 from dpsynth_core.privacy.budget import Budget, Guarantee
 from dpsynth_core.review import Bundle, Decision, Evidence, Publication, Thresholds
-from dpsynth_core.runs.configuration import Order, Outcome
+from dpsynth_core.runs.configuration import RunConfig, RunResult
 from dpsynth_core.runs.jobs import Job
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
@@ -51,7 +51,7 @@ class DataSet:
 class Preview:
     """What a mechanism makes of simulated rows."""
 
-    order: Order
+    order: RunConfig
     """What was asked for."""
     simulated: pd.DataFrame
     """The rows it was given."""
@@ -129,7 +129,7 @@ class Session:
     """What the run was announced to cost."""
     preview: Preview | None = None
     """The last preview on simulated rows."""
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[RunResult] = field(default_factory=list)
     """What this visitor's runs on this table have made, oldest first."""
     reservation: int | None = None
     """The ledger's number of the charge for the run at work, or the last one."""

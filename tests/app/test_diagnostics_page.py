@@ -16,7 +16,7 @@ from dpsynth_core.diagnostics.base import INTERNAL
 from dpsynth_core.diagnostics.evaluation import Evaluation, evaluate
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.review.export import marked_csv, marked_html
-from dpsynth_core.runs.configuration import Order, Outcome
+from dpsynth_core.runs.configuration import RunConfig, RunResult
 from dpsynth_core.runs.synthesize import synthesize
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.private_table import PrivateTable
@@ -27,26 +27,26 @@ from tests.waiting.jobs import finish
 from tests.waiting.pages import HOSTILE, assert_only_in_plain_text, page, session_of, texts
 
 
-def made(private: PrivateTable, epsilon: float) -> tuple[Outcome, Evaluation]:
+def made(private: PrivateTable, epsilon: float) -> tuple[RunResult, Evaluation]:
     """A release and what it was found to be worth."""
     mechanism = MECHANISMS["kd_tree"].suggest(private.schema, private.n, epsilon)
     release = synthesize(private, mechanism, epsilon=epsilon, seed=1)
     table = release.sample()
-    outcome = Outcome(
-        order=Order(mechanism=mechanism, epsilon=str(epsilon), seed=1), schema=private.schema, tables=(table,),
+    outcome = RunResult(
+        config=RunConfig(mechanism=mechanism, epsilon=str(epsilon), seed=1), schema=private.schema, tables=(table,),
         guarantee=release.guarantee, charges=release.charges, leaves=None, seconds=0.1,
     )  # fmt: skip
     return outcome, evaluate(private, table)
 
 
 @lru_cache
-def made_of_example(epsilon: float) -> tuple[Outcome, Evaluation]:
+def made_of_example(epsilon: float) -> tuple[RunResult, Evaluation]:
     """The same for the example, once for all tests: neither can be changed."""
     example = EXAMPLES["two_groups_signal"]
     return made(PrivateTable(example.load(), example.schema), epsilon)
 
 
-def keep(session: Session, outcome: Outcome, evaluation: Evaluation) -> None:
+def keep(session: Session, outcome: RunResult, evaluation: Evaluation) -> None:
     session.found[len(session.outcomes), outcome.schema.names] = evaluation
     session.outcomes.append(outcome)
 

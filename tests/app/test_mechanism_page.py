@@ -9,7 +9,7 @@ from dpsynth_core.errors import BudgetError, DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.mechanisms.parameters import parameters
 from dpsynth_core.privacy.budget import Budget
-from dpsynth_core.runs.configuration import Order
+from dpsynth_core.runs.configuration import RunConfig
 from dpsynth_core.runs.jobs import Job
 from pages.shared.data.actions import account_of, load_example, load_upload, open_account
 from pages.shared.mechanism.settings import Choices, plan_for
@@ -107,7 +107,7 @@ def test_a_saved_configuration_restores_the_choices() -> None:
     choices.set(schema, 500, "threshold", 7)
     saved = choices.order(schema, 500, teaching=True).to_json()
     fresh = Choices()
-    fresh.load(Order.from_json(saved))
+    fresh.load(RunConfig.from_json(saved))
     assert fresh.order(schema, 500, teaching=True) == choices.order(schema, 500, teaching=True)
 
 
@@ -178,7 +178,7 @@ def test_a_mechanism_that_can_use_a_delta_gets_one_only_if_it_is_granted() -> No
     settled(app.button(key="choose_kd_tree").click().run())
     assert order_of(session_of(app)).delta == "0"
     loaded = Choices()
-    loaded.load(Order.from_json(saved))
+    loaded.load(RunConfig.from_json(saved))
     assert loaded.delta_of() == "1e-6"
 
 
@@ -213,7 +213,7 @@ def test_several_tables_show_what_they_cost_together() -> None:
 
 def test_a_run_on_another_table_is_ended_and_forgotten() -> None:
     session = ready()
-    start(session, Order(mechanism=Stepping(steps=10_000, pause=0.1), epsilon="1"))
+    start(session, RunConfig(mechanism=Stepping(steps=10_000, pause=0.1), epsilon="1"))
     job = session.job
     assert job is not None
     load_example(session, "bivariate_normal")
@@ -236,7 +236,7 @@ def test_the_end_of_a_run_says_what_was_charged(charged: bool | None, words: str
     assert any(words in element.value for element in app.text)
 
 
-def order_of(session: Session, epsilon: str = "1") -> Order:
+def order_of(session: Session, epsilon: str = "1") -> RunConfig:
     assert session.schema is not None
     assert session.data is not None
     session.choices.epsilon = epsilon
@@ -281,7 +281,7 @@ def test_a_second_run_waits_for_the_first_and_a_seed_is_no_release() -> None:
     session = released()
     session.choices.seed = 3
     assert order_of(session).seed is None
-    seeded = Order(mechanism=MECHANISMS["kd_tree"](), epsilon="0.1", seed=3)
+    seeded = RunConfig(mechanism=MECHANISMS["kd_tree"](), epsilon="0.1", seed=3)
     with pytest.raises(DPSynthError, match="seed"):
         start(session, seeded)
     assert account_of(session).spent.epsilon == 0  # type: ignore[union-attr]

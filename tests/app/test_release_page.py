@@ -19,7 +19,7 @@ from dpsynth_core.inference import Proportion
 from dpsynth_core.review import Evidence, Thresholds, gather
 from dpsynth_core.review.evidence import EvidenceRequest
 from dpsynth_core.review.report import MARK
-from dpsynth_core.runs.configuration import Order, Outcome, run_order
+from dpsynth_core.runs.configuration import RunConfig, RunResult, execute
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.private_table import PrivateTable
 from pages.shared.data.actions import account_of, edit_draft, load_example, load_upload, open_account, open_ledger, sign
@@ -44,7 +44,7 @@ EXAMPLE = "two_groups_signal"
 
 
 @lru_cache
-def made() -> Outcome:
+def made() -> RunResult:
     """A release of the example with real noise, once for all tests: it cannot be changed."""
     example = EXAMPLES[EXAMPLE]
     return outcome_of(example.load(), example.schema, "perturbed_histogram")
@@ -75,7 +75,7 @@ def ready(mode: str = "teaching", evidence: Evidence | None = None) -> Session:
         open_account(session, "3", "1e-6")
         assert session.data is not None
         assert session.data.fingerprint is not None
-        charge = open_ledger().reserve(session.data.fingerprint, made().order.total, purpose="Synthesize")
+        charge = open_ledger().reserve(session.data.fingerprint, made().config.total, purpose="Synthesize")
         open_ledger().commit(charge.id)
         session.paid[0] = charge.id
     session.outcomes.append(made())
@@ -241,7 +241,7 @@ def test_a_run_of_this_session_is_found_in_the_ledger() -> None:
     session = Session(mode="release")
     load_example(session, EXAMPLE)
     open_account(session, "3", "1e-6")
-    start(session, Order(mechanism=made().order.mechanism, epsilon="1"))
+    start(session, RunConfig(mechanism=made().config.mechanism, epsilon="1"))
     assert session.job is not None
     finish(session.job)
     collect(session)
@@ -351,8 +351,8 @@ def test_names_from_a_file_are_never_read_as_markup() -> None:
     assert private is not None
     assert schema is not None
     assert session.data is not None
-    order = Order(mechanism=made().order.mechanism, epsilon="1")
-    outcome = run_order(session.data.table, schema, order)
+    order = RunConfig(mechanism=made().config.mechanism, epsilon="1")
+    outcome = execute(session.data.table, schema, order)
     session.outcomes.append(outcome)
     evaluation = evaluate(private, outcome.tables[0], ["marginals", "pairs"])
     session.evidence[0] = gather(private, EvidenceRequest(outcome=outcome, evaluation=evaluation))

@@ -17,7 +17,7 @@ from dpsynth_core.ledger.fingerprint import fingerprint
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.mechanisms.recommend import recommended
 from dpsynth_core.progress import RunProgress
-from dpsynth_core.runs.configuration import Order
+from dpsynth_core.runs.configuration import RunConfig
 from tests.tables.schemas import mixed_schema, mixed_table
 
 ROOT = Path(__file__).parents[2]
@@ -95,7 +95,7 @@ def test_teaching_needs_no_ledger(desk: Path, capsys: pytest.CaptureFixture[str]
     assert "public or simulated data only" in capsys.readouterr().out
     with zipfile.ZipFile("b.zip") as archive:
         assert len(dp.read_table(archive.read("synthetic_2.csv"))) == 50
-        order = Order.from_json(archive.read("configuration.json"))
+        order = RunConfig.from_json(archive.read("configuration.json"))
     assert order.mechanism.rows == 50
     assert order.total.epsilon == 2
 
@@ -108,7 +108,7 @@ def test_without_a_mechanism_the_recommended_one_is_used_and_named(
     key = recommended(dp.Schema.from_json(Path("schema.json").read_text(encoding="utf-8")))
     assert f"No --mechanism was given, so {key} is used." in capsys.readouterr().out
     with zipfile.ZipFile("c.zip") as archive:
-        assert Order.from_json(archive.read("configuration.json")).mechanism.key == key
+        assert RunConfig.from_json(archive.read("configuration.json")).mechanism.key == key
 
 
 def test_without_a_stated_total_the_account_covers_one_run(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,7 +143,7 @@ def test_a_run_that_fails_before_it_draws_is_refunded(desk: Path, monkeypatch: p
     def fail(*_: object, progress: RunProgress) -> None:
         raise dp.DPSynthError("Broken.")
 
-    monkeypatch.setattr(synthesize, "run_order", fail)
+    monkeypatch.setattr(synthesize, "execute", fail)
     assert main([*MAKE, "--out", "a.zip", "--budget", "1"]) == 2
     opened = account(desk)
     assert opened is not None
@@ -160,7 +160,7 @@ def test_an_interrupt_says_whether_the_budget_was_charged(
             progress.drawn()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(synthesize, "run_order", interrupted)
+    monkeypatch.setattr(synthesize, "execute", interrupted)
     assert main([*MAKE, "--out", "a.zip", "--budget", "1"]) == 130
     assert ("was charged" if drawn else "Nothing was charged") in capsys.readouterr().err
     opened = account(desk)
@@ -226,7 +226,7 @@ def test_a_mechanism_that_needs_a_delta_gets_one(
     monkeypatch.setattr(dp.MECHANISMS["kd_tree"], "needs_delta", needs)
     assert main([*MAKE, "--out", "b.zip", "--teaching", *given]) == 0
     with zipfile.ZipFile("b.zip") as archive:
-        assert Order.from_json(archive.read("configuration.json")).delta == delta
+        assert RunConfig.from_json(archive.read("configuration.json")).delta == delta
 
 
 def test_names_cannot_command_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

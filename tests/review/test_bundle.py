@@ -26,7 +26,7 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.privacy.budget import Budget, Guarantee
 from dpsynth_core.review import Publication, release_bundle, release_digest
 from dpsynth_core.review.wording import amount, literal, meaning
-from dpsynth_core.runs.configuration import Order, Outcome
+from dpsynth_core.runs.configuration import RunConfig, RunResult
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.schema import Schema
 from tests.tables.releases import HOSTILE, hostile_outcome, mixed_outcome, outcome_of
@@ -40,7 +40,7 @@ SAID = Publication(
 
 
 @cache
-def outcome() -> Outcome:
+def outcome() -> RunResult:
     return mixed_outcome()
 
 
@@ -77,7 +77,7 @@ def test_rows_facts_and_configuration_come_back_as_they_were(tmp_path: Path) -> 
     again = dp.PrivateTable(dp.read_table(place / "synthetic.csv"), made.schema).rows()
     pd.testing.assert_frame_equal(again, made.tables[0])
     assert Schema.from_json((place / "schema.json").read_bytes()) == made.schema
-    assert Order.from_json((place / "configuration.json").read_bytes()) == made.order
+    assert RunConfig.from_json((place / "configuration.json").read_bytes()) == made.config
 
 
 def test_the_same_release_makes_the_same_bytes() -> None:
@@ -100,7 +100,7 @@ def test_the_card_says_what_is_claimed_for_whom_and_where_facts_come_from() -> N
     assert "A clinic" in card
 
 
-def mixed_outcome_for(rows_per_person: int) -> Outcome:
+def mixed_outcome_for(rows_per_person: int) -> RunResult:
     schema = replace(outcome().schema, rows_per_person=rows_per_person)
     return replace(outcome(), schema=schema, guarantee=replace(outcome().guarantee, rows_per_person=rows_per_person))
 
@@ -260,8 +260,8 @@ nested = st.recursive(
     max_leaves=3,
 )
 places = st.sampled_from(
-    [("outcome", part.name) for part in fields(Outcome)]
-    + [("order", part.name) for part in fields(Order)]
+    [("outcome", part.name) for part in fields(RunResult)]
+    + [("config", part.name) for part in fields(RunConfig)]
     + [("mechanism", part.name) for part in fields(dp.MECHANISMS["kd_tree"])]
     + [("schema", part.name) for part in fields(Schema)]
     + [("column", part.name) for part in fields(Column)]
@@ -279,7 +279,7 @@ def forced(record: Any, name: str, value: Any) -> Any:
     return copy
 
 
-def smuggled(place: tuple[str, str], thing: Any) -> tuple[Outcome, Publication]:
+def smuggled(place: tuple[str, str], thing: Any) -> tuple[RunResult, Publication]:
     """An outcome and a publication with something private hidden in one place."""
     made, said = outcome(), SAID
     where, name = place
@@ -299,7 +299,7 @@ def smuggled(place: tuple[str, str], thing: Any) -> tuple[Outcome, Publication]:
             table["sex"] = pd.Series([thing] * len(table), dtype=object)
         return replace(made, tables=(table,)), said
     if where == "mechanism":
-        return replace(made, order=forced(made.order, "mechanism", forced(made.order.mechanism, name, thing))), said
+        return replace(made, config=forced(made.config, "mechanism", forced(made.config.mechanism, name, thing))), said
     if where == "column":
         columns = (forced(made.schema.columns[0], name, thing), *made.schema.columns[1:])
         return replace(made, schema=forced(made.schema, "columns", columns)), said
@@ -337,7 +337,7 @@ def test_what_nobody_paid_for_changes_no_byte() -> None:
         lambda made: replace(made, guarantee=made.guarantee.weakened("void", "Read from the data.")),
         lambda made: replace(made, guarantee=made.guarantee.weakened("none", "Seeded.")),
         lambda made: replace(made, schema=made.schema.with_column(replace(made.schema["age"], public=False))),
-        lambda made: replace(made, order=replace(made.order, seed=1)),
+        lambda made: replace(made, config=replace(made.config, seed=1)),
         lambda made: replace(made, guarantee=replace(made.guarantee, budget=Budget.of("0.5"))),
         lambda made: replace(made, guarantee=replace(made.guarantee, rows_per_person=2)),
         lambda made: replace(made, tables=()),

@@ -38,7 +38,7 @@ from dpsynth_core.review import (
 from dpsynth_core.review.decision import missing_for
 from dpsynth_core.review.evidence import EvidenceRequest, default_pair
 from dpsynth_core.review.thresholds import LIMITS
-from dpsynth_core.runs.configuration import Outcome
+from dpsynth_core.runs.configuration import RunResult
 from tests.tables.releases import mixed_outcome, outcome_of
 from tests.tables.schemas import mixed_schema, mixed_table
 
@@ -48,7 +48,7 @@ SCALE = Scale(name="x", low=0, high=1, better="lower", good="0")
 
 
 @cache
-def outcome() -> Outcome:
+def outcome() -> RunResult:
     return mixed_outcome()
 
 
@@ -75,7 +75,7 @@ def paid(total: str = "3", path: Path | None = None) -> tuple[Account, Entry]:
     assert path is not None
     ledger = Ledger(f"sqlite:///{path}/ledger.db")
     ledger.open_account("x", total=Budget.of(total))
-    ledger.commit(ledger.reserve("x", outcome().order.total, purpose="Synthesize").id)
+    ledger.commit(ledger.reserve("x", outcome().config.total, purpose="Synthesize").id)
     account = ledger.account("x")
     assert account is not None
     return account, account.entries[0]
@@ -98,7 +98,7 @@ def test_the_guarantee_is_told_as_it_is(status: Any) -> None:
 
 
 def test_a_seeded_run_cannot_be_released_whatever_its_guarantee_says() -> None:
-    made = replace(outcome(), order=replace(outcome().order, seed=1))
+    made = replace(outcome(), config=replace(outcome().config, seed=1))
     found = checklist(made, N, Thresholds(), evidence=evidence(), public=True)
     assert found["guarantee"].state == "fail"
     assert "seeded" in found["guarantee"].evidence
@@ -160,12 +160,12 @@ def test_the_policy_is_on_all_that_was_taken_from_the_data_set(tmp_path: Path) -
 
 @pytest.mark.parametrize(("delta", "state"), [("0", "pass"), ("1e-6", "pass"), ("1e-5", "fail")])
 def test_delta_is_held_against_the_policy(delta: str, state: str) -> None:
-    made = replace(outcome(), order=replace(outcome().order, delta=delta))
+    made = replace(outcome(), config=replace(outcome().config, delta=delta))
     assert checklist(made, N, Thresholds(), public=True)["delta"].state == state
 
 
 def test_a_delta_as_large_as_one_row_is_a_warning() -> None:
-    made = replace(outcome(), order=replace(outcome().order, delta="1/300"))
+    made = replace(outcome(), config=replace(outcome().config, delta="1/300"))
     assert checklist(made, N, Thresholds(delta="0.1"), public=True)["delta"].state == "warn"
 
 
@@ -322,7 +322,7 @@ def test_a_digest_is_of_rows_facts_and_configuration() -> None:
     made = outcome()
     assert release_digest(made) == release_digest(replace(made, seconds=9.0))
     assert release_digest(made) != release_digest(mixed_outcome())
-    assert release_digest(made) != release_digest(replace(made, order=replace(made.order, epsilon="2")))
+    assert release_digest(made) != release_digest(replace(made, config=replace(made.config, epsilon="2")))
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from dpsynth_core.ledger.accounts import Account, Ledger
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.review import Decision, release_bundle, review_report
 from dpsynth_core.review.report import MARK
-from dpsynth_core.runs.configuration import Outcome
+from dpsynth_core.runs.configuration import RunResult
 from tests.tables.releases import HOSTILE, hostile_outcome, mixed_outcome
 from tests.tables.schemas import mixed_schema, mixed_table
 
@@ -67,7 +67,7 @@ class Page(HTMLParser):
 
 
 @cache
-def reviewed() -> tuple[Outcome, Evaluation]:
+def reviewed() -> tuple[RunResult, Evaluation]:
     made = mixed_outcome()
     return made, evaluate(dp.PrivateTable(mixed_table(), mixed_schema()), made.tables[0], QUICK)
 

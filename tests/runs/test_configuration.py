@@ -9,7 +9,7 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.progress import Point, RunProgress
-from dpsynth_core.runs.configuration import Order, run_order
+from dpsynth_core.runs.configuration import RunConfig, execute
 from tests.tables.stepping import Stepping
 
 
@@ -34,8 +34,8 @@ class Recorder(RunProgress):
 @pytest.mark.parametrize("key", MECHANISMS)
 def test_an_order_survives_json(key: str) -> None:
     example = dp.EXAMPLES["mixture"]
-    order = Order(mechanism=MECHANISMS[key].suggest(example.schema, 1_000, 1), epsilon="0.1", copies=3)
-    assert Order.from_json(order.to_json()) == order
+    order = RunConfig(mechanism=MECHANISMS[key].suggest(example.schema, 1_000, 1), epsilon="0.1", copies=3)
+    assert RunConfig.from_json(order.to_json()) == order
 
 
 @pytest.mark.parametrize(
@@ -57,13 +57,13 @@ def test_an_order_survives_json(key: str) -> None:
 )
 def test_a_broken_configuration_is_refused_in_words(text: str) -> None:
     with pytest.raises(DPSynthError):
-        Order.from_json(text)
+        RunConfig.from_json(text)
 
 
 def test_several_tables_cost_the_sum() -> None:
     example = dp.EXAMPLES["two_groups_signal"]
-    order = Order(mechanism=MECHANISMS["kd_tree"](), epsilon="0.1", copies=3)
-    outcome = run_order(example.load(), example.schema, order)
+    order = RunConfig(mechanism=MECHANISMS["kd_tree"](), epsilon="0.1", copies=3)
+    outcome = execute(example.load(), example.schema, order)
     assert order.total == Budget.of("0.3")
     assert outcome.guarantee.budget == Budget.of("0.3")
     assert outcome.guarantee.status == "proven"
@@ -75,7 +75,9 @@ def test_several_tables_cost_the_sum() -> None:
 def test_a_worker_says_that_it_draws_before_it_draws_and_reports_forwards() -> None:
     example = dp.EXAMPLES["two_groups_signal"]
     recorder = Recorder()
-    run_order(example.load(), example.schema, Order(mechanism=MECHANISMS["kd_tree"](), epsilon="1"), progress=recorder)
+    execute(
+        example.load(), example.schema, RunConfig(mechanism=MECHANISMS["kd_tree"](), epsilon="1"), progress=recorder
+    )
     assert recorder.heard[0] == 0.0
     assert "drawn" in recorder.heard
     done = [done for _, done in recorder.stages]
@@ -84,8 +86,8 @@ def test_a_worker_says_that_it_draws_before_it_draws_and_reports_forwards() -> N
 
 def test_seeded_orders_repeat_and_are_not_private() -> None:
     example = dp.EXAMPLES["two_groups_signal"]
-    order = Order(mechanism=MECHANISMS["kd_tree"](), epsilon="1", copies=2, seed=5)
-    first, second = (run_order(example.load(), example.schema, order, progress=Recorder()) for _ in range(2))
+    order = RunConfig(mechanism=MECHANISMS["kd_tree"](), epsilon="1", copies=2, seed=5)
+    first, second = (execute(example.load(), example.schema, order, progress=Recorder()) for _ in range(2))
     assert first.tables[1].equals(second.tables[1])
     assert not first.tables[0].equals(first.tables[1])
     assert first.guarantee.status == "none"
@@ -95,8 +97,8 @@ def test_seeded_orders_repeat_and_are_not_private() -> None:
 def test_figures_to_watch_are_passed_on_and_begin_afresh_with_every_table() -> None:
     example = dp.EXAMPLES["two_groups_signal"]
     recorder = Recorder()
-    order = Order(mechanism=Stepping(steps=3, pause=0), epsilon="1", copies=2)
-    run_order(example.load(), example.schema, order, progress=recorder)
+    order = RunConfig(mechanism=Stepping(steps=3, pause=0), epsilon="1", copies=2)
+    execute(example.load(), example.schema, order, progress=recorder)
     line = [("distance", 1.0), ("distance", 2.0), ("distance", 3.0)]
     assert [item for item in recorder.heard if isinstance(item, tuple) or item == "restart"] == [
         *line,

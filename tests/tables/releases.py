@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 import dpsynth_core as dp
-from dpsynth_core.runs.configuration import Order, Outcome, run_order
+from dpsynth_core.runs.configuration import RunConfig, RunResult, execute
 from dpsynth_core.table.schema import Schema
 from tests.tables.schemas import mixed_schema, mixed_table
 
@@ -15,15 +15,15 @@ HOSTILE = "=<script>alert(1)</script> [x](javascript:y) `|**b** & ünï"
 """A column name that tries to be a formula, HTML, a link and a table cell at once."""
 
 
-def outcome_of(table: pd.DataFrame, schema: Schema, key: str = "kd_tree", **order: Any) -> Outcome:
-    return run_order(table, schema, Order(mechanism=dp.MECHANISMS[key](), **{"epsilon": "1", **order}))
+def outcome_of(table: pd.DataFrame, schema: Schema, key: str = "kd_tree", **order: Any) -> RunResult:
+    return execute(table, schema, RunConfig(mechanism=dp.MECHANISMS[key](), **{"epsilon": "1", **order}))
 
 
-def mixed_outcome(**order: Any) -> Outcome:
+def mixed_outcome(**order: Any) -> RunResult:
     return outcome_of(mixed_table(), mixed_schema(), **order)
 
 
-def hostile_outcome() -> tuple[pd.DataFrame, Outcome]:
+def hostile_outcome() -> tuple[pd.DataFrame, RunResult]:
     schema = Schema.from_dict(
         {
             "columns": [

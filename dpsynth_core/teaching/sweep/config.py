@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dpsynth_core.errors import ParameterError, check_int
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import exact
-from dpsynth_core.runs.synthesize import LEAST_EPSILON, MOST_EPSILON
+from dpsynth_core.runs.synthesize import MAX_EPSILON, MIN_EPSILON
 
 EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 MAX_ANALYSTS = 1_000
@@ -40,9 +40,9 @@ class SweepConfig:
         for key in self.mechanisms:
             if key not in MECHANISMS:
                 raise ParameterError("mechanisms", key, allowed=", ".join(MECHANISMS))
-        inside = all(LEAST_EPSILON <= exact(e, parameter="epsilons") <= MOST_EPSILON for e in self.epsilons)
+        inside = all(MIN_EPSILON <= exact(e, parameter="epsilons") <= MAX_EPSILON for e in self.epsilons)
         if not self.epsilons or not inside or list(self.epsilons) != sorted(set(self.epsilons)):
-            ends = f"{float(LEAST_EPSILON):g} to {MOST_EPSILON:,}"
+            ends = f"{float(MIN_EPSILON):g} to {MAX_EPSILON:,}"
             raise ParameterError("epsilons", list(self.epsilons), allowed=f"rising numbers from {ends}")
         check_int("repetitions", self.repetitions, 1, 1_000)
         check_int("analysts", self.analysts, 0, MAX_ANALYSTS)

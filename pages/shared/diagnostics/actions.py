@@ -10,7 +10,7 @@ from dpsynth_core.diagnostics import DIAGNOSTICS, Diagnostic
 from dpsynth_core.diagnostics.evaluation import Evaluation, evaluate
 from dpsynth_core.diagnostics.regression import RegressionDiagnostic
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.runs.configuration import Outcome
+from dpsynth_core.runs.configuration import RunResult
 from dpsynth_core.runs.jobs import on_private_table
 from pages.shared.formatting import number
 from pages.shared.session import Session, Subject
@@ -48,7 +48,7 @@ def examine(session: Session, subject: Subject) -> None:
     )
 
 
-def configured(outcome: Outcome) -> tuple[Diagnostic, ...]:
+def configured(outcome: RunResult) -> tuple[Diagnostic, ...]:
     """Every diagnostic, told what it needs to know of the release: its epsilon, and its other tables."""
     return tuple(
         _regression(outcome) if key == RegressionDiagnostic.key else kind() for key, kind in DIAGNOSTICS.items()
@@ -56,9 +56,9 @@ def configured(outcome: Outcome) -> tuple[Diagnostic, ...]:
 
 
 def _regression(
-    outcome: Outcome, left: str | None = None, right: tuple[str, ...] | None = None
+    outcome: RunResult, left: str | None = None, right: tuple[str, ...] | None = None
 ) -> RegressionDiagnostic:
-    epsilon = None if outcome.guarantee.budget is None else float(outcome.order.total.epsilon)
+    epsilon = None if outcome.guarantee.budget is None else float(outcome.config.total.epsilon)
     return RegressionDiagnostic(outcome=left, predictors=right or None, epsilon=epsilon, more=outcome.tables[1:])
 
 
@@ -78,5 +78,5 @@ def regress(session: Session, outcome: str, predictors: tuple[str, ...]) -> None
 
 def release_name(session: Session, place: int) -> str:
     """What a release is called on screen."""
-    order = session.outcomes[place].order
+    order = session.outcomes[place].config
     return f"{place + 1}: {order.mechanism.title}, ε {number(order.each.epsilon)}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.enquiry import Answer, Enquiry, answer
 from dpsynth_core.inference.group_comparison import GroupComparison, group_labels, ordered
-from dpsynth_core.runs.configuration import published
 from dpsynth_core.runs.synthesize import Release
 from dpsynth_core.table.schema import Schema
 from pages.shared.session import Question, Session
@@ -31,7 +30,7 @@ def release_of(session: Session, place: int) -> Release:
     """A release of this session, with what is public about it."""
     if session.data is None:
         raise DPSynthError("There is no table. Choose one on the Data page.")
-    return published(session.outcomes[place], len(session.data.table))
+    return session.outcomes[place].release(len(session.data.table))
 
 
 def ask(session: Session, question: Question) -> None:

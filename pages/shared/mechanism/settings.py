@@ -11,7 +11,7 @@ from dpsynth_core.mechanisms.parameters import parameters
 from dpsynth_core.mechanisms.plan import Plan
 from dpsynth_core.mechanisms.recommend import recommended
 from dpsynth_core.privacy.budget import Budget, exact
-from dpsynth_core.runs.configuration import Order
+from dpsynth_core.runs.configuration import RunConfig
 from dpsynth_core.table.schema import Schema
 
 EPSILONS: tuple[str, ...] = (
@@ -103,14 +103,14 @@ class Choices:
         self.changed.pop(self.key, None)
         self.version += 1
 
-    def order(self, schema: Schema, n: int, *, teaching: bool) -> Order:
+    def order(self, schema: Schema, n: int, *, teaching: bool) -> RunConfig:
         """What would be run now."""
-        return Order(
+        return RunConfig(
             mechanism=self.mechanism(schema, n), epsilon=self.epsilon, delta=self.delta_of(), copies=self.copies,
             seed=self.seed if teaching else None,
         )  # fmt: skip
 
-    def load(self, order: Order) -> None:
+    def load(self, order: RunConfig) -> None:
         """Take over a saved configuration, parameter by parameter."""
         names = [parameter.name for parameter in parameters(type(order.mechanism))]
         self.key, self.epsilon, self.copies = order.mechanism.key, order.epsilon, order.copies

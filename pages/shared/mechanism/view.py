@@ -24,7 +24,7 @@ from dpsynth_core.mechanisms.parameters import Parameter, parameters
 from dpsynth_core.mechanisms.plan import Plan
 from dpsynth_core.mechanisms.recommend import WHY_RECOMMENDED, recommended
 from dpsynth_core.privacy.budget import Budget, exact
-from dpsynth_core.runs.configuration import Order
+from dpsynth_core.runs.configuration import RunConfig
 from dpsynth_core.table.schema import Schema
 from pages.shared.formatting import big_number, duration, measured
 from pages.shared.layout import BADGE, in_words, show_error
@@ -318,5 +318,5 @@ def save_and_load(session: Session, schema: Schema, n: int) -> None:
         file = st.file_uploader("Configuration (JSON)", type=["json"], key=f"configuration_{session.choices.version}")
         if file is not None and st.button("Use this configuration", key="use_configuration"):
             with in_words("This configuration cannot be used."):
-                session.choices.load(Order.from_json(file.getvalue()))
+                session.choices.load(RunConfig.from_json(file.getvalue()))
                 st.rerun()

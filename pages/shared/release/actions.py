@@ -26,7 +26,7 @@ from dpsynth_core.review import (
 )
 from dpsynth_core.review.decision import Choice
 from dpsynth_core.review.evidence import EvidenceRequest, gather
-from dpsynth_core.runs.configuration import Outcome
+from dpsynth_core.runs.configuration import RunResult
 from dpsynth_core.runs.jobs import on_private_table
 from dpsynth_core.table.private_table import PrivateTable
 from pages.shared.data.actions import account_of
@@ -53,7 +53,7 @@ def checks(session: Session, place: int, account: Account | None = None) -> Chec
     )  # fmt: skip
 
 
-def _signed(session: Session, place: int) -> Outcome:
+def _signed(session: Session, place: int) -> RunResult:
     """A release with the name of who declared its facts: if nobody was named then, whoever answers for them now.
 
     Naming somebody must not need another run, which would cost epsilon; it counts only for the very same facts.
@@ -179,7 +179,7 @@ def report_of(session: Session, place: int) -> Callable[[], bytes]:
     return write
 
 
-def outcome_words(outcome: Outcome) -> str:
+def outcome_words(outcome: RunResult) -> str:
     """What is under review, in a line."""
     rows = " + ".join(f"{len(table):,}" for table in outcome.tables)
-    return f"{rows} synthetic rows, {len(outcome.schema.names)} columns, by {outcome.order.mechanism.title}"
+    return f"{rows} synthetic rows, {len(outcome.schema.names)} columns, by {outcome.config.mechanism.title}"

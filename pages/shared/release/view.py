@@ -160,7 +160,7 @@ def show_pictures(session: Session, place: int, found: Checklist, account: Accou
     with left:
         st.markdown("**Measured against asked**")
         show_chart(claims_chart(found.checks), key="claims", as_table=as_table)
-    own, policy = session.outcomes[place].order.total.epsilon, session.thresholds.policy.epsilon
+    own, policy = session.outcomes[place].config.total.epsilon, session.thresholds.policy.epsilon
     with right:
         st.markdown("**Epsilon against policy**")
         earlier = max(account.spent.epsilon - own, own - own) if account else own - own

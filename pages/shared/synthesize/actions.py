@@ -6,7 +6,7 @@ import threading
 from dataclasses import replace
 
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.runs.configuration import LedgerSettlement, Order, Outcome, run_order
+from dpsynth_core.runs.configuration import LedgerSettlement, RunConfig, RunResult, execute
 from dpsynth_core.runs.jobs import Job, JobRunner
 from dpsynth_core.table.simulate import simulate_table
 from pages.shared.data.actions import open_ledger
@@ -28,7 +28,7 @@ def runner() -> JobRunner:
         return _runners[0]
 
 
-def start(session: Session, order: Order) -> None:
+def start(session: Session, order: RunConfig) -> None:
     """Charge the data set (in release mode), then hand the order to a worker."""
     if session.data is None or session.schema is None:
         raise DPSynthError("There is no table. Choose one on the Data page.")
@@ -52,7 +52,7 @@ def start(session: Session, order: Order) -> None:
     session.cost = f"ε {number(order.total.epsilon)}, δ {number(order.total.delta)}"
     session.expected = max(plan.seconds * order.copies, 1.0)
     session.job = workers.submit(
-        order.mechanism.title, run_order, session.data.table, session.schema, order, charge=settlement
+        order.mechanism.title, execute, session.data.table, session.schema, order, charge=settlement
     )
 
 
@@ -78,7 +78,7 @@ def cancel(job: Job) -> None:
     runner().cancel(job)
 
 
-def start_preview(session: Session, order: Order) -> None:
+def start_preview(session: Session, order: RunConfig) -> None:
     """Run the order on simulated rows with the same schema: free, because no row of the table is looked at."""
     if session.data is None or session.schema is None or session.mode != "teaching":
         raise DPSynthError("Previews are for teaching mode, with a table. Choose one on the Data page.")
@@ -86,7 +86,7 @@ def start_preview(session: Session, order: Order) -> None:
         cancel(session.preview.job)
     simulated = simulate_table(session.schema, min(len(session.data.table), PREVIEW_ROWS), seed=PREVIEW_SEED)
     seeded = replace(order, copies=1, seed=PREVIEW_SEED)
-    job = runner().submit("Preview", run_order, simulated, session.schema, seeded)
+    job = runner().submit("Preview", execute, simulated, session.schema, seeded)
     session.preview = Preview(order=order, simulated=simulated, job=job)
 
 
@@ -96,7 +96,7 @@ def collect(session: Session) -> None:
         cancel(session.job)
         session.job = session.job_data = None
     job = session.job
-    if job is not None and job.state == "finished" and isinstance(job.result, Outcome):
+    if job is not None and job.state == "finished" and isinstance(job.result, RunResult):
         if session.reservation is not None:
             session.paid[len(session.outcomes)] = session.reservation
         session.outcomes.append(job.result)

@@ -8,7 +8,7 @@ from dpsynth_core.charts import compare_chart
 from dpsynth_core.charts.spending import spending_chart
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.review.export import parquet, safe_csv
-from dpsynth_core.runs.configuration import MOST_COPIES, Order, Outcome
+from dpsynth_core.runs.configuration import MAX_COPIES, RunConfig, RunResult
 from dpsynth_core.table.schema import Schema
 from pages.shared.data.actions import account_of
 from pages.shared.formatting import duration, number
@@ -31,7 +31,7 @@ def ask_options(session: Session, schema: Schema, n: int) -> None:
     choices.copies = left.number_input(
         "Synthetic tables",
         1,
-        MOST_COPIES,
+        MAX_COPIES,
         choices.copies,
         help="Several tables show how much chance is in them. Each costs epsilon.",
     )
@@ -50,7 +50,7 @@ def ask_options(session: Session, schema: Schema, n: int) -> None:
         )  # fmt: skip
 
 
-def show_summary(session: Session, order: Order, schema: Schema, n: int) -> list[str]:
+def show_summary(session: Session, order: RunConfig, schema: Schema, n: int) -> list[str]:
     """What will be made and what it costs; returns what stands in the way."""
     total, missing = order.total, []
     delta = f", δ = {number(total.delta)}" if total.delta else ""
@@ -75,7 +75,7 @@ def show_summary(session: Session, order: Order, schema: Schema, n: int) -> list
     return missing
 
 
-def _budget_problems(session: Session, order: Order) -> list[str]:
+def _budget_problems(session: Session, order: RunConfig) -> list[str]:
     account = account_of(session)
     if account is None:
         return ["Open the data set's account on the Data page."]
@@ -84,7 +84,7 @@ def _budget_problems(session: Session, order: Order) -> list[str]:
     return []
 
 
-def ask_to_run(session: Session, order: Order, missing: list[str]) -> None:
+def ask_to_run(session: Session, order: RunConfig, missing: list[str]) -> None:
     """The button; in release mode it leads to a confirmation that states the charge."""
     busy = session.job is not None and session.job.active
     if st.button(
@@ -102,7 +102,7 @@ def ask_to_run(session: Session, order: Order, missing: list[str]) -> None:
 
 
 @st.dialog("Spend part of the budget?")
-def confirm(session: Session, order: Order) -> None:
+def confirm(session: Session, order: RunConfig) -> None:
     """State cost and remainder; nothing is spent before the second button."""
     account = account_of(session)
     if account is None:
@@ -138,7 +138,7 @@ def show_run(session: Session) -> None:
             show_series(job, release=release, key="ended")
 
 
-def show_outcome(session: Session, outcome: Outcome, place: int) -> None:
+def show_outcome(session: Session, outcome: RunResult, place: int) -> None:
     """The synthetic table, its badge, and its files."""
     with st.container(horizontal=True, vertical_alignment="center"):
         guarantee_badge(outcome.guarantee)
@@ -178,7 +178,7 @@ def show_outcome(session: Session, outcome: Outcome, place: int) -> None:
     _compare(session, outcome, which, place)
 
 
-def _compare(session: Session, outcome: Outcome, which: int, place: int) -> None:
+def _compare(session: Session, outcome: RunResult, which: int, place: int) -> None:
     """A first look beside the original: private, so in release mode only on demand."""
     if session.data is None:
         return
@@ -203,15 +203,15 @@ def show_history(session: Session) -> None:
     rows = [
         {
             "run": i + 1,
-            "mechanism": outcome.order.mechanism.title,
-            "epsilon": number(outcome.order.total.epsilon),
-            "tables": outcome.order.copies,
+            "mechanism": outcome.config.mechanism.title,
+            "epsilon": number(outcome.config.total.epsilon),
+            "tables": outcome.config.copies,
             "guarantee": outcome.guarantee.status,
             "seconds": f"{outcome.seconds:.1f}",
         }
         for i, outcome in enumerate(session.outcomes)
     ]
-    together = sum((outcome.order.total for outcome in session.outcomes[1:]), session.outcomes[0].order.total)
+    together = sum((outcome.config.total for outcome in session.outcomes[1:]), session.outcomes[0].config.total)
     st.markdown(
         f"**History.** Who sees all of these can learn at most as much as from one at ε = {number(together.epsilon)}."
     )
