@@ -119,6 +119,18 @@ class Column:
             return math.ceil(low), math.floor(high)
         return None
 
+    @property
+    def points(self) -> int | None:
+        """How many different values a numeric column has; None for a true continuum."""
+        return None if self.lattice is None else self.lattice[1] - self.lattice[0] + 1
+
+    @property
+    def position_range(self) -> tuple[float, float]:
+        """First and last position of a column with an order, as its codec encodes values."""
+        if self.kind == "ordinal":
+            return 0.0, float(self.levels - 1)
+        return (float(self._lower), float(self._upper)) if self.points is None else (0.0, float(self.points - 1))
+
     def lattice_edges(self) -> list[int]:
         """First point of each cell of a lattice and one past the last, so that widths differ by at most one step."""
         if self.lattice is None:

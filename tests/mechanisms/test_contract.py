@@ -255,7 +255,7 @@ def test_wrong_parameters_are_refused_by_name(kind: type[Mechanism]) -> None:
         "tree_depth": [0, 31],
         "datasets": [0],
         "second": ["third"],
-        "ties_share": [0, 1, float("nan")],
+        "relations_share": [0, 1, float("nan")],
         "strategy": ["forest"],
         "marginals": [" "],
         "pairs": [0],

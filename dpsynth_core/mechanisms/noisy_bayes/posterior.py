@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from scipy import special
 
 from dpsynth_core.arrays import FloatArray
-
-Uniform: TypeAlias = Callable[[int], FloatArray]
-"""Draws that many numbers from [0, 1)."""
+from dpsynth_core.table.encoding import Uniform
 
 PRIOR_ROWS = 0.01
-"""What the prior weighs: a hundredth of a row, spread evenly over the declared range."""
-_LEAST = 2.0**-54
-"""Takes the place of a uniform zero, whose quantile is not finite."""
+"""Weight of the prior: a hundredth of a row, spread evenly over the declared range."""
+_MIN_UNIFORM = 2.0**-54
+"""Replaces a uniform zero, whose quantile is not finite."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +27,6 @@ class NormalInverseWishart:
     """
 
     centre: FloatArray
-    """Of the mean."""
     weight: float
     """Rows that the knowledge of the mean is worth (kappa)."""
     scale: FloatArray
@@ -49,10 +44,11 @@ class NormalInverseWishart:
         weight = self.weight + n
         offset = mean - self.centre
         return NormalInverseWishart(
-            centre=(self.weight * self.centre + n * mean) / weight, weight=weight,
+            centre=(self.weight * self.centre + n * mean) / weight,
+            weight=weight,
             scale=self.scale + n * covariance + self.weight * n / weight * np.outer(offset, offset),
             freedom=self.freedom + n,
-        )  # fmt: skip
+        )
 
     def draw(self, uniform: Uniform) -> tuple[FloatArray, FloatArray]:
         """A mean, and a lower triangle whose product with its transpose is the covariance."""
@@ -71,17 +67,17 @@ class NormalInverseWishart:
 
 def normal(uniform: Uniform, size: int) -> FloatArray:
     """Standard normal numbers."""
-    return np.asarray(special.ndtri(np.maximum(uniform(size), _LEAST)))
+    return np.asarray(special.ndtri(np.maximum(uniform(size), _MIN_UNIFORM)))
 
 
 def chi_square(uniform: Uniform, freedom: float) -> float:
     """A chi-square number."""
-    return 2 * float(special.gammaincinv(freedom / 2, max(uniform(1)[0], _LEAST)))
+    return 2 * float(special.gammaincinv(freedom / 2, max(uniform(1)[0], _MIN_UNIFORM)))
 
 
 def dirichlet(uniform: Uniform, weights: FloatArray) -> FloatArray:
     """Shares from a Dirichlet law with these weights."""
-    gammas = special.gammaincinv(weights, np.maximum(uniform(len(weights)), _LEAST))
+    gammas = special.gammaincinv(weights, np.maximum(uniform(len(weights)), _MIN_UNIFORM))
     total = gammas.sum()
-    # With tiny weights all of them can underflow; their mean stands in then.
+    # With tiny weights all of them can underflow; use their mean then.
     return np.asarray(gammas / total if total > 0 else weights / weights.sum())

@@ -14,11 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpsynth_core as dp
-from dpsynth_core.mechanisms.noisy_bayes.estimate import moments, valid
-from dpsynth_core.mechanisms.noisy_bayes.layout import COUNTS, GROUPS, MEANS, PAIRS, PRODUCTS, SPREADS, Kind, Layout
 from dpsynth_core.mechanisms.noisy_bayes.mechanism import Bayes, NoisyBayes
+from dpsynth_core.mechanisms.noisy_bayes.moment_layout import (
+    COUNTS,
+    COVARIANCES,
+    GROUP_MEANS,
+    MEANS,
+    PAIR_COUNTS,
+    VARIANCES,
+    MomentKind,
+    MomentLayout,
+)
+from dpsynth_core.mechanisms.noisy_bayes.moment_sums import exact_sums, integer_sensitivities, integer_sums, noisy_sums
+from dpsynth_core.mechanisms.noisy_bayes.moments import valid_covariance, valid_moments
 from dpsynth_core.mechanisms.noisy_bayes.posterior import NormalInverseWishart, chi_square, dirichlet, normal
-from dpsynth_core.mechanisms.noisy_bayes.sums import exact_sums, noisy_sums, whole_sensitivities, whole_sums
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.progress import no_progress
@@ -37,17 +46,17 @@ def schema_of(numbers: int, labels: int = 0, *, nullable: bool = False) -> Schem
     return Schema.from_dict({"columns": facts})
 
 
-def sums_of(schema: Schema, rows: list[tuple[Any, ...]], kind: Kind) -> dict[str, np.ndarray]:
+def sums_of(schema: Schema, rows: list[tuple[Any, ...]], kind: MomentKind) -> dict[str, np.ndarray]:
     frame = pd.DataFrame(rows, columns=list(schema.names))
-    return whole_sums(Layout.of(schema), dp.PrivateTable(frame, schema), 2, kind)
+    return integer_sums(MomentLayout.of(schema), dp.PrivateTable(frame, schema), 2, kind)
 
 
-def largest_change(schema: Schema, values: list[tuple[Any, ...]], others: list[Any], kind: Kind) -> dict[str, int]:
+def largest_change(
+    schema: Schema, values: list[tuple[Any, ...]], others: list[Any], kind: MomentKind
+) -> dict[str, int]:
     """By brute force: the first row takes any of the values, in a table whose other rows are given."""
     every = [sums_of(schema, [row, *others], kind) for row in values]
-    return {
-        label: max(int(np.abs(a[label] - b[label]).sum()) for a in every for b in every) for label in every[0]
-    }  # fmt: skip
+    return {label: max(int(np.abs(a[label] - b[label]).sum()) for a in every for b in every) for label in every[0]}
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -56,62 +65,62 @@ def test_sensitivities_of_moments_about_the_middle_are_right_and_tight(d: int) -
     values = list(product([-1.0, -0.5, 0.0, 0.5, 1.0], repeat=d))
     if d == 3:
         values = [row for row in values if all(abs(x) != 0.5 for x in row)]
-    found = largest_change(schema, values, [(0.5,) * d], "about the middle")
-    assert found == whole_sensitivities(Layout.of(schema), 2, 2, "about the middle")
+    found = largest_change(schema, values, [(0.5,) * d], "middle")
+    assert found == integer_sensitivities(MomentLayout.of(schema), 2, 2, "middle")
 
 
 def test_products_of_four_numbers_change_by_the_largest_cut() -> None:
     """Between corners only, where the maximum of a function convex in every coordinate lies."""
     schema = schema_of(4)
-    found = largest_change(schema, list(product([-1.0, 1.0], repeat=4)), [(0.0,) * 4], "about the middle")
-    assert found[PRODUCTS] == 2 * 4 * 4  # 2 floor(d^2 / 4), in squared grid steps
-    assert found[PRODUCTS] < 6 * 2 * 4, "less than pair by pair"
+    found = largest_change(schema, list(product([-1.0, 1.0], repeat=4)), [(0.0,) * 4], "middle")
+    assert found[COVARIANCES] == 2 * 4 * 4  # 2 floor(d^2 / 4), in squared grid steps
+    assert found[COVARIANCES] < 6 * 2 * 4, "less than pair by pair"
 
 
 @pytest.mark.parametrize("n", [2, 3])
 def test_central_moments_are_bounded_by_the_product_of_ranges_and_reach_it(n: int) -> None:
     schema = schema_of(2)
     corners = list(product([-1.0, 0.0, 1.0], repeat=2))
-    bound = whole_sensitivities(Layout.of(schema), n, 2, "central")
+    bound = integer_sensitivities(MomentLayout.of(schema), n, 2, "central")
     worst = dict.fromkeys(bound, 0)
     for others in product(corners, repeat=n - 1):
         for label, change in largest_change(schema, corners, list(others), "central").items():
             worst[label] = max(worst[label], change)
     assert worst == bound
     # The design's figures: variance R^2 / n and covariance Rx Ry / n, with R = 2 and divisor n - 1.
-    assert bound[PRODUCTS] / (n * (n - 1) * 2**2) == pytest.approx(2 * 2 / n)
+    assert bound[COVARIANCES] / (n * (n - 1) * 2**2) == pytest.approx(2 * 2 / n)
 
 
 def test_labels_and_groups_by_brute_force() -> None:
     schema = schema_of(2, 2)
     values = [(x, y, a, b) for x, y in product([-1.0, 0.0, 1.0], repeat=2) for a, b in product("abc", repeat=2)]
-    found = largest_change(schema, values, [(0.0, 0.0, "a", "a")], "about the middle")
-    assert found == whole_sensitivities(Layout.of(schema), 2, 2, "about the middle")
-    assert (found[COUNTS], found[PAIRS], found[GROUPS]) == (4, 2, 2 * 4 * 2)
+    found = largest_change(schema, values, [(0.0, 0.0, "a", "a")], "middle")
+    assert found == integer_sensitivities(MomentLayout.of(schema), 2, 2, "middle")
+    assert (found[COUNTS], found[PAIR_COUNTS], found[GROUP_MEANS]) == (4, 2, 2 * 4 * 2)
 
 
-@given(drawn=schema_and_table(), at=st.integers(0, 11), kind=st.sampled_from(["about the middle", "central"]))
+@given(drawn=schema_and_table(), at=st.integers(0, 11), kind=st.sampled_from(["middle", "central"]))
 @settings(max_examples=25)
-def test_no_replaced_row_exceeds_the_sensitivity(drawn: tuple[Schema, pd.DataFrame], at: int, kind: Kind) -> None:
+def test_no_replaced_row_exceeds_the_sensitivity(drawn: tuple[Schema, pd.DataFrame], at: int, kind: MomentKind) -> None:
     schema, frame = drawn
-    layout, n = Layout.of(schema), len(frame)
+    layout, n = MomentLayout.of(schema), len(frame)
     other = frame.iloc[[0 if row == at % n else row for row in range(n)]].reset_index(drop=True)
     shares = layout.shares(Fraction(1), Fraction(1, 2), kind)
     steps = layout.steps(n, shares, kind)
-    first, second = (whole_sums(layout, dp.PrivateTable(rows, schema), steps, kind) for rows in (frame, other))
-    for label, bound in whole_sensitivities(layout, n, steps, kind).items():
+    first, second = (integer_sums(layout, dp.PrivateTable(rows, schema), steps, kind) for rows in (frame, other))
+    for label, bound in integer_sensitivities(layout, n, steps, kind).items():
         assert int(np.abs(first[label] - second[label]).sum()) <= bound
 
 
-@given(epsilon=st.fractions("1/1000000", 1000), ties=st.fractions("1/100", "99/100"), d=st.integers(0, 3))
-def test_shares_add_up_and_whole_numbers_do_not_overflow(epsilon: Fraction, ties: Fraction, d: int) -> None:
-    for kind in ("about the middle", "central"):
-        layout = Layout.of(schema_of(d, 3 - d))
-        shares = layout.shares(epsilon, ties, kind)
+@given(epsilon=st.fractions("1/1000000", 1000), relations=st.fractions("1/100", "99/100"), d=st.integers(0, 3))
+def test_shares_add_up_and_whole_numbers_do_not_overflow(epsilon: Fraction, relations: Fraction, d: int) -> None:
+    for kind in ("middle", "central"):
+        layout = MomentLayout.of(schema_of(d, 3 - d))
+        shares = layout.shares(epsilon, relations, kind)
         assert sum(shares.values()) == epsilon
         assert list(shares) == list(layout.sizes())
         for n in (1, 5_000, 10**8):
-            costs = whole_sensitivities(layout, n, layout.steps(n, shares, kind), kind)
+            costs = integer_sensitivities(layout, n, layout.steps(n, shares, kind), kind)
             assert max(costs[label] / share for label, share in shares.items()) < 2**58
 
 
@@ -128,9 +137,9 @@ def correlated(rows: int = 4_000, seed: int = 0) -> tuple[Schema, pd.DataFrame]:
 
 def test_noise_vanishes_as_epsilon_grows() -> None:
     schema, frame = correlated(500)
-    table, layout = dp.PrivateTable(frame, schema), Layout.of(schema)
+    table, layout = dp.PrivateTable(frame, schema), MomentLayout.of(schema)
     plain = exact_sums(layout, table)
-    for kind in ("about the middle", "central"):
+    for kind in ("middle", "central"):
         shares = layout.shares(Fraction(10**6), Fraction(1, 2), kind)
         noise = SeededNoise(Budget.of(10**6), seed=1)
         noisy = noisy_sums(layout, table, noise, shares=shares, kind=kind, progress=no_progress)
@@ -143,8 +152,8 @@ def test_noise_vanishes_as_epsilon_grows() -> None:
 
 def test_moments_without_noise_are_those_of_the_rows() -> None:
     schema, frame = correlated(2_000)
-    layout = Layout.of(schema)
-    found = moments(layout, exact_sums(layout, dp.PrivateTable(frame, schema)), len(frame))
+    layout = MomentLayout.of(schema)
+    found = valid_moments(layout, exact_sums(layout, dp.PrivateTable(frame, schema)), len(frame))
     numbers = frame[["x0", "x1"]].to_numpy()
     indicators = np.column_stack([frame[name] == level for name in ("l0", "l1") for level in "abc"])
     every = np.column_stack([numbers, indicators])
@@ -156,19 +165,19 @@ def test_moments_without_noise_are_those_of_the_rows() -> None:
 def test_numbers_that_are_missing_together_keep_their_covariance() -> None:
     schema, frame = schema_of(2, nullable=True), correlated(2_000)[1][["x0", "x1"]]
     frame.loc[np.random.default_rng(1).random(len(frame)) < 0.6] = np.nan
-    layout = Layout.of(schema)
-    found = moments(layout, exact_sums(layout, dp.PrivateTable(frame, schema)), len(frame))
+    layout = MomentLayout.of(schema)
+    found = valid_moments(layout, exact_sums(layout, dp.PrivateTable(frame, schema)), len(frame))
     np.testing.assert_allclose(found.covariance[:2, :2], np.cov(frame.dropna().T, ddof=0), atol=1e-6)
 
 
 def test_a_covariance_matrix_is_made_valid_and_a_valid_one_is_left_alone() -> None:
     good = np.array([[2.0, 0.5], [0.5, 1.0]])
-    np.testing.assert_allclose(valid(good), good, rtol=1e-12)
+    np.testing.assert_allclose(valid_covariance(good), good, rtol=1e-12)
     bad = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])
-    repaired = valid(bad)
+    repaired = valid_covariance(bad)
     assert np.linalg.eigvalsh(repaired).min() > 0
     np.testing.assert_allclose(np.diag(repaired), 1)
-    assert np.linalg.eigvalsh(valid(np.zeros((2, 2)))).min() > 0
+    assert np.linalg.eigvalsh(valid_covariance(np.zeros((2, 2)))).min() > 0
 
 
 def uniform(seed: int = 0) -> Any:
@@ -235,10 +244,10 @@ def test_without_noise_all_pairwise_moments_are_kept() -> None:
 
 
 def test_moments_about_the_middle_need_less_noise() -> None:
-    layout = Layout.of(schema_of(6))
-    middle, central = (layout.sensitivities(kind) for kind in ("about the middle", "central"))
-    assert (middle[SPREADS], central[SPREADS]) == (6, 24)
-    assert (middle[PRODUCTS], central[PRODUCTS]) == (18, 60)
+    layout = MomentLayout.of(schema_of(6))
+    middle, central = (layout.sensitivities(kind) for kind in ("middle", "central"))
+    assert (middle[VARIANCES], central[VARIANCES]) == (6, 24)
+    assert (middle[COVARIANCES], central[COVARIANCES]) == (18, 60)
     assert middle[MEANS] == central[MEANS] == 12
 
 
@@ -252,17 +261,19 @@ def test_few_values_and_many_labels_are_treated_apart() -> None:
             ]
         }
     )
-    layout = Layout.of(schema)
+    layout = MomentLayout.of(schema)
     assert [column.name for column in layout.numbers] == ["age"]
-    assert [(factor.column.name, factor.flag, factor.tied) for factor in layout.factors] == [
-        ("dice", False, True), ("age", True, True), ("town", False, False),
-    ]  # fmt: skip
-    assert layout.groups == [(0, 0)], "a number's own gaps tell nothing about its value"
+    assert [(each.column.name, each.missing_flag, each.related) for each in layout.categorical] == [
+        ("dice", False, True),
+        ("age", True, True),
+        ("town", False, False),
+    ]
+    assert layout.number_by_label == [(0, 0)], "a number's own gaps tell nothing about its value"
 
 
 def test_a_plan_says_what_every_kind_of_sum_gets() -> None:
-    plan = NoisyBayes(ties_share=0.25).plan(schema_of(2, 1), 100, Budget.of(1))
+    plan = NoisyBayes(relations_share=0.25).plan(schema_of(2, 1), 100, Budget.of(1))
     shares = {stage.label: stage.epsilon for stage in plan.stages}
-    assert sum(shares[label] for label in (MEANS, SPREADS, COUNTS)) == Fraction(3, 4)
-    assert sum(shares[label] for label in (PRODUCTS, GROUPS)) == Fraction(1, 4)
+    assert sum(shares[label] for label in (MEANS, VARIANCES, COUNTS)) == Fraction(3, 4)
+    assert sum(shares[label] for label in (COVARIANCES, GROUP_MEANS)) == Fraction(1, 4)
     assert plan.cells == plan.draws == 2 + 2 + 3 + 1 + 6
