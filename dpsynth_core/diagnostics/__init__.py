@@ -1,28 +1,24 @@
-"""How far a synthetic table is from the original. What is computed against private rows is itself private.
+"""How far a synthetic table is from the original. Anything computed from private rows is itself private.
 
-A new diagnostic is one file and one line in ``DIAGNOSTICS``; its panel and its contract tests follow from the registry.
+A new diagnostic is one file and one line here; its panel, its pictures, its place in the report and its contract tests
+follow from the registry.
 """
 
 from __future__ import annotations
 
 from dpsynth_core.diagnostics.base import Diagnostic, Measure, Result, TablePair, Verdict
-from dpsynth_core.diagnostics.mann_whitney import MannWhitneyDiagnostic
-from dpsynth_core.diagnostics.marginals import MarginalsDiagnostic
-from dpsynth_core.diagnostics.mmd.diagnostic import MMDDiagnostic
-from dpsynth_core.diagnostics.pairs import PairsDiagnostic
-from dpsynth_core.diagnostics.pmse.diagnostic import PMSEDiagnostic
-from dpsynth_core.diagnostics.regression import RegressionDiagnostic
+from dpsynth_core.mechanisms.registry import Registry
 
-DIAGNOSTICS: dict[str, type[Diagnostic]] = {
-    diagnostic.key: diagnostic
-    for diagnostic in (
-        MarginalsDiagnostic,
-        PairsDiagnostic,
-        PMSEDiagnostic,
-        MMDDiagnostic,
-        MannWhitneyDiagnostic,
-        RegressionDiagnostic,
-    )
-}
+DIAGNOSTICS: Registry[Diagnostic] = Registry(
+    "dpsynth_core.diagnostics",
+    {
+        "marginals": "marginals:MarginalsDiagnostic",
+        "pairs": "pairs:PairsDiagnostic",
+        "pmse": "pmse.diagnostic:PMSEDiagnostic",
+        "mmd": "mmd.diagnostic:MMDDiagnostic",
+        "mann_whitney": "mann_whitney:MannWhitneyDiagnostic",
+        "regression": "regression:RegressionDiagnostic",
+    },
+)
 
 __all__ = ["DIAGNOSTICS", "Diagnostic", "Measure", "Result", "TablePair", "Verdict"]
