@@ -39,7 +39,7 @@ class MannWhitneyDiagnostic(Diagnostic):
     """Effect sizes of every ordered column between two groups."""
 
     key: ClassVar[str] = "mann_whitney"
-    title: ClassVar[str] = "Differences between groups"
+    title: ClassVar[str] = "Differences between groups (Mann-Whitney)"
     question: ClassVar[str] = "Would an analyst of the synthetic table find the same differences between two groups?"
     method: ClassVar[str] = (
         "For every column with an order, the effect is the chance that a random member of the first group exceeds one "

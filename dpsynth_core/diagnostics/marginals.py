@@ -19,7 +19,7 @@ class MarginalsDiagnostic(Diagnostic):
     """Total variation of every column."""
 
     key: ClassVar[str] = "marginals"
-    title: ClassVar[str] = "Distributions"
+    title: ClassVar[str] = "Marginal distributions"
     question: ClassVar[str] = "Does every column keep its distribution?"
     method: ClassVar[str] = (
         "Each column is cut into its declared cells (numbers and dates into at most thirty equal ones; missing values"

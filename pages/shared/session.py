@@ -13,7 +13,7 @@ import streamlit as st
 
 from dpsynth_core.diagnostics.evaluation import Evaluation
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.inference.enquiry import Answer
+from dpsynth_core.inference.reliability_question import ReliabilityAnswer
 from dpsynth_core.privacy.budget import Budget, Guarantee
 from dpsynth_core.review import Bundle, Decision, Evidence, Publication, Thresholds
 from dpsynth_core.runs.configuration import RunConfig, RunResult
@@ -165,7 +165,7 @@ class Session:
     """The examination at work, or the last one."""
     subject: Subject | None = None
     """What it examines."""
-    answers: dict[Question, Answer] = field(default_factory=dict)
+    answers: dict[Question, ReliabilityAnswer] = field(default_factory=dict)
     """What p-values were found to be worth."""
     enquiry: Job | None = None
     """The enquiry at work, or the last one."""

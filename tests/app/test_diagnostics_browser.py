@@ -69,7 +69,7 @@ def test_in_release_mode_one_asks_before_the_rows_are_looked_at(visit: Visit) ->
     expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible()
     go(page, "Diagnostics")
     expect(page.get_by_text("For internal review, not for release").first).to_be_visible()
-    expect(page.get_by_role("heading", name="Distributions")).to_have_count(0)
+    expect(page.get_by_role("heading", name="Marginal distributions")).to_have_count(0)
     use(quiet(page).get_by_role("button", name="Compare 1: KD tree"))
     finished(page)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import pytest
 
 from dpsynth_core.diagnostics import DIAGNOSTICS, Diagnostic, Result, TablePair
 from dpsynth_core.diagnostics.base import Scale
@@ -39,6 +40,8 @@ def registered() -> AbstractContextManager[None]:
     return DIAGNOSTICS.register(ToyDiagnostic.key, ToyDiagnostic)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """As a plugin, register it before any test is collected."""
-    registered().__enter__()
+    registration = ExitStack()
+    registration.enter_context(registered())
+    config.add_cleanup(registration.close)

@@ -9,8 +9,8 @@ import streamlit as st
 from dpsynth_core.charts.p_values import groups_chart, reliability_chart, replay_chart
 from dpsynth_core.diagnostics import Result
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.inference.enquiry import Answer
 from dpsynth_core.inference.pair_tests import all_pairs
+from dpsynth_core.inference.reliability_question import ReliabilityAnswer
 from dpsynth_core.teaching.false_discovery import replay_false_discovery
 from pages.shared.diagnostics.pvalues import (
     ask,
@@ -97,8 +97,8 @@ def _worth(session: Session, question: Question, as_table: bool) -> None:
         watch(session.enquiry, expected=None, release=False, key="enquiry")
 
 
-def _show_answer(session: Session, answer: Answer, question: Question, as_table: bool) -> None:
-    (st.success if answer.worth.sound else st.warning)(answer.worth.verdict)
+def _show_answer(session: Session, answer: ReliabilityAnswer, question: Question, as_table: bool) -> None:
+    (st.success if answer.reliability.sound else st.warning)(answer.reliability.verdict)
     if len(session.outcomes[question[0]].schema.names) > 2:
         st.caption("For a table of these two columns alone; with more columns, there is more noise on each.")
     if answer.calibrated is not None:
@@ -111,9 +111,9 @@ def _show_answer(session: Session, answer: Answer, question: Question, as_table:
         st.text(answer.problem)
     left, right = st.columns(2)
     with left:
-        show_chart(reliability_chart(answer.worth, "false"), key="worth_false", as_table=as_table)
+        show_chart(reliability_chart(answer.reliability, "false"), key="worth_false", as_table=as_table)
     with right:
-        show_chart(reliability_chart(answer.worth, "missed"), key="worth_missed", as_table=as_table)
+        show_chart(reliability_chart(answer.reliability, "missed"), key="worth_missed", as_table=as_table)
 
 
 def _replay(session: Session, as_table: bool) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.inference.enquiry import Answer, Enquiry, answer
 from dpsynth_core.inference.group_comparison import GroupComparison, group_labels, ordered
+from dpsynth_core.inference.reliability_question import ReliabilityAnswer, ReliabilityQuestion, answer
 from dpsynth_core.runs.synthesize import Release
 from dpsynth_core.table.schema import Schema
 from pages.shared.session import Question, Session
@@ -38,7 +38,7 @@ def ask(session: Session, question: Question) -> None:
     if session.enquiry is not None and session.enquiry.active:
         cancel(session.enquiry)
     place, value, group = question
-    enquiry = Enquiry(
+    enquiry = ReliabilityQuestion(
         release=release_of(session, place), table=session.outcomes[place].tables[0], value=value, group=group
     )
     session.question = question
@@ -48,6 +48,6 @@ def ask(session: Session, question: Question) -> None:
 def collect_answer(session: Session) -> None:
     """Keep an answer that has arrived."""
     job = session.enquiry
-    if job is not None and session.question is not None and isinstance(job.result, Answer):
+    if job is not None and session.question is not None and isinstance(job.result, ReliabilityAnswer):
         session.answers[session.question] = job.result
         job.result = None
