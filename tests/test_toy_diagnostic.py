@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dpsynth_core.review.review import review_report
 
 import dpsynth_core as dp
 from dpsynth_core.charts.diagnostics import PICTURES
 from dpsynth_core.diagnostics import DIAGNOSTICS, Diagnostic
+from dpsynth_core.review.report import review_report
 from dpsynth_core.runs.configuration import RunConfig, RunResult
 from pages.shared.data.actions import load_example
 from pages.shared.diagnostics.actions import examine
@@ -40,9 +40,9 @@ def private() -> dp.PrivateTable:
 def release(table: dp.PrivateTable) -> RunResult:
     mechanism = dp.MECHANISMS["perturbed_histogram"]()
     made = dp.synthesize(table, mechanism, epsilon=1, seed=1)
-    order = RunConfig(mechanism=mechanism, epsilon="1", seed=1)
+    config = RunConfig(mechanism=mechanism, epsilon="1", seed=1)
     return RunResult(
-        order=order,
+        config=config,
         schema=table.schema,
         tables=(made.sample(),),
         guarantee=made.guarantee,
