@@ -117,7 +117,7 @@ class Cloud:
     def simulated(cls, rows: int, dimensions: int, deviation: float = 30.0) -> Cloud:
         """Rows from the same law; equal dimensions share their centres."""
         rng = np.random.default_rng(SIMULATION_SEED)
-        rows_drawn = simulate_mixture(rows, rng, dimensions=dimensions, deviation=deviation)
+        rows_drawn = simulate_mixture(rows, rng, dimensions=dimensions, std=deviation)
         return cls.of(rows_drawn.to_numpy(dtype=np.float64), origin="simulated rows")
 
     def part(self, rows: int) -> Cloud:

@@ -58,7 +58,7 @@ def _problems(release: Synthesize, mechanism: Mechanism, granted: dict[str, Any]
     if private:
         yield "a person with several rows", _overspent(person, Budget.of(**granted).per_row(PERSON))
     # What was only read from the data is not public, whoever accepted it.
-    read = tuple(replace(column, public=False, origin="read from the data") for column in TWO_AXES.columns)
+    read = tuple(replace(column, origin="read from the data") for column in TWO_AXES.columns)
     status = release(_table(replace(TWO_AXES, columns=read)), mechanism, **granted).guarantee.status
     good = STATUS_ORDER.index(status) >= STATUS_ORDER.index("void")
     yield "facts that nobody called public", "" if good else f"are called {status}"

@@ -18,6 +18,8 @@ Bound: TypeAlias = int | float | date
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
+READ_FROM_DATA: Origin = "read from the data"
+"""The one origin that makes no fact public, and voids every guarantee."""
 
 DEFAULT_BINS = 32
 """Bins of a continuous column that declares none."""
@@ -51,22 +53,19 @@ class Column:
     column that is not nullable go to ``other``, the first label, or the middle of the range.
 
     Example:
-        >>> Column(name="age", kind="integer", lower=0, upper=120, public=True).size
-        121
+        >>> age = Column(name="age", kind="integer", lower=0, upper=120, origin="codebook")
+        >>> age.size, age.public
+        (121, True)
     """
 
     name: str
-    """As in the table's header."""
     kind: Kind
-    """What the values are: continuous, integer, categorical, ordinal, boolean or date."""
     lower: Bound | None = None
-    """Smallest possible value (numbers and dates)."""
     upper: Bound | None = None
-    """Largest possible value (numbers and dates)."""
     bins: int | None = None
     """How many equal cells the range is cut into. None: 32 for continuous, one per value otherwise."""
     categories: tuple[Label, ...] | None = None
-    """Every possible label, in order for ordinal columns; for a boolean its two labels, false first."""
+    """Every possible label; in order for an ordinal column, and false first for a boolean one."""
     other: Label | None = None
     """The label that takes every value that was not declared; added to the categories if not among them."""
     decimals: int | None = None
@@ -74,13 +73,11 @@ class Column:
     date_format: str | None = None
     """How dates are written in text, as for ``strptime``. None: ISO, 2024-12-31."""
     nullable: bool = False
-    """Whether values may be missing; adds one level."""
+    """Whether values may be missing; adds one cell."""
     unit: str = ""
     """What the numbers measure, for axis titles: "years", "mm"."""
-    public: bool = False
-    """A person states that all of the above is public knowledge."""
-    origin: Origin = "read from the data"
-    """Where the facts come from. Follows ``public`` if not given to ``from_dict``."""
+    origin: Origin = READ_FROM_DATA
+    """Where the facts above come from."""
 
     def __post_init__(self) -> None:
         _check_identity(self)
@@ -95,6 +92,11 @@ class Column:
 
     def _refuse(self, field: str, value: object, allowed: str, remedy: str = "") -> NoReturn:
         raise SchemaError(self.name, field, value, allowed=allowed, remedy=remedy)
+
+    @property
+    def public(self) -> bool:
+        """Whether somebody answers for the facts: they do not come from the rows without noise."""
+        return self.origin != READ_FROM_DATA
 
     @property
     def is_numeric(self) -> bool:
@@ -178,7 +180,7 @@ class Column:
         out: dict[str, Any] = {"name": self.name, "kind": self.kind}
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name in ("name", "kind", "public", "origin") or value == field.default:
+            if field.name in ("name", "kind", "origin") or value == field.default:
                 continue
             if isinstance(value, date):
                 value = value.isoformat()
@@ -187,11 +189,11 @@ class Column:
 
     @classmethod
     def from_dict(cls, facts: Mapping[str, Any]) -> Column:
-        """A column from plain JSON values; ``public`` without ``origin`` means public knowledge."""
+        """A column from plain JSON values; ``"public": true`` without an origin means public knowledge."""
         name = facts.get("name")
         if not isinstance(name, str):
             raise SchemaError(None, "name", name, allowed="text", remedy="Give every column its name.")
-        known = {field.name for field in fields(cls)}
+        known = {field.name for field in fields(cls)} | {"public"}
         for key in facts:
             if key not in known:
                 raise SchemaError(name, "field", key, allowed=", ".join(sorted(known)))
@@ -201,10 +203,12 @@ class Column:
                 values[bound] = _as_date(name, bound, values.get(bound))
         if isinstance(values.get("categories"), list | tuple):
             values["categories"] = normalise_labels(values["categories"])
-        public = bool(values.get("public", False))
-        values.setdefault("origin", "public knowledge" if public else "read from the data")
+        public = values.pop("public", "origin" in values and values["origin"] != READ_FROM_DATA)
+        values.setdefault("origin", "public knowledge" if public else READ_FROM_DATA)
         values.setdefault("kind", None)
-        return cls(**values)
+        column = cls(**values)
+        _check_public(column, public)
+        return column
 
 
 def normalise_labels(labels: Iterable[Any]) -> tuple[Label, ...]:
@@ -234,23 +238,28 @@ def _check_identity(column: Column) -> None:
         refuse("name", column.name, f"text of 1 to {MAX_NAME} characters")
     if column.kind not in KINDS:
         refuse("kind", column.kind, ", ".join(KINDS))
-    for field in ("nullable", "public"):
-        if not isinstance(getattr(column, field), bool):
-            refuse(field, getattr(column, field), "true or false")
+    if not isinstance(column.nullable, bool):
+        refuse("nullable", column.nullable, "true or false")
     for field in ("unit", "date_format"):
         if not isinstance(getattr(column, field) or "", str):
             refuse(field, getattr(column, field), "text")
     if column.origin not in ORIGINS:
         refuse("origin", column.origin, ", ".join(ORIGINS))
-    if column.public and column.origin == "read from the data":
-        refuse(
+
+
+def _check_public(column: Column, public: object) -> None:
+    """Refuse a file that calls a column public, or not, against its origin."""
+    if not isinstance(public, bool):
+        column._refuse("public", public, "true or false")
+    if public and not column.public:
+        column._refuse(
             "origin",
             column.origin,
             "public knowledge, codebook or estimated privately for a public column",
             "What was read from the data is not public until a person states that it is public knowledge.",
         )
-    if not column.public and column.origin != "read from the data":
-        refuse("public", column.public, f"true where the origin is {column.origin!r}")
+    if column.public and not public:
+        column._refuse("public", public, f"true where the origin is {column.origin!r}")
 
 
 def _check_range(column: Column) -> None:
@@ -275,12 +284,7 @@ def _check_range(column: Column) -> None:
     if column.kind == "continuous" and column.decimals is None:
         spacing = math.ulp(max(abs(column._lower), abs(column._upper)))
         if (column._upper - column._lower) / column.levels < 4 * spacing:
-            refuse(
-                "bins",
-                column.levels,
-                "bins wider than the steps of a float",
-                "Use fewer or widen the bounds.",
-            )
+            refuse("bins", column.levels, "bins wider than the steps of a float", "Use fewer or widen the bounds.")
     if column.decimals is not None:
         _check_decimals(column)
     if column.date_format is not None and "%" not in column.date_format:

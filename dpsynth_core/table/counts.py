@@ -20,13 +20,12 @@ class SparseCounts:
     """How many rows fall into each occupied cell of a group-by over declared cells."""
 
     columns: tuple[str, ...]
-    """Names of the columns, slowest-varying first."""
     shape: tuple[int, ...]
     """Number of cells of each column, missing levels included."""
     cells: IntArray
     """Codes of the occupied cells, one row each, in lexicographic order."""
     counts: IntArray
-    """Rows in each of them, all at least one."""
+    """Number of rows in each of them, at least one."""
 
     @property
     def domain_size(self) -> int:
@@ -41,10 +40,8 @@ class SparseCounts:
     def dense(self, *, limit: int = 10_000_000) -> IntArray:
         """Every cell's count as an array of ``shape``; refused before allocating when there are too many."""
         if self.domain_size > limit:
-            raise ParameterError(
-                "cells", self.domain_size, allowed=f"at most {limit} for a full grid",
-                remedy="Use fewer bins or columns, or a mechanism that does not need every cell.",
-            )  # fmt: skip
+            remedy = "Use fewer bins or columns, or a mechanism that does not need every cell."
+            raise ParameterError("cells", self.domain_size, allowed=f"at most {limit} for a full grid", remedy=remedy)
         full = np.zeros(self.shape, dtype=np.int64)
         full[tuple(self.cells.T)] = self.counts
         return full
@@ -82,8 +79,8 @@ def _unfold(key: IntArray, shape: Sequence[int]) -> IntArray:
     """The codes behind each key, laid out column by column: that is how they are made and mostly how they are read."""
     cells = np.empty((len(shape), len(key)), dtype=np.int64)
     rest = key.copy()
-    for place in range(len(shape) - 1, 0, -1):
-        np.divmod(rest, shape[place], out=(rest, cells[place]))
+    for i in range(len(shape) - 1, 0, -1):
+        np.divmod(rest, shape[i], out=(rest, cells[i]))
     cells[0] = rest
     return cells.T
 

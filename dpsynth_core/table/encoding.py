@@ -45,19 +45,17 @@ class Positions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Touched:
+class MovedCells:
     """How many cells of one column were moved to fit. Depends on the rows: never shown in release mode."""
 
     clamped: int
-    """Numbers outside the bounds."""
     undeclared: int
-    """Labels that nobody declared."""
     missing: int
     """Missing cells, counted only where the column is not nullable."""
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Cells that were moved for any reason."""
         return self.clamped + self.undeclared + self.missing
 
 
@@ -84,7 +82,7 @@ class Codec(ABC):
         """The cell of each position."""
 
     @abstractmethod
-    def _place(self, levels: IntArray, uniform: Uniform | None) -> FloatArray | IntArray:
+    def _inside(self, levels: IntArray, uniform: Uniform | None) -> FloatArray | IntArray:
         """A position inside each cell: its centre, or anywhere in it."""
 
     @abstractmethod
@@ -92,16 +90,16 @@ class Codec(ABC):
         """Values of the column's own type."""
 
     def positions(self, series: pd.Series[Any]) -> Positions:
-        """Each row's place in the declared domain."""
+        """Each row's position in the declared domain."""
         values, missing = self._fit(*self._read(series))
         return Positions(values=values, missing=missing if self.column.nullable else None)
 
-    def touched(self, series: pd.Series[Any]) -> Touched:
+    def moved_cells(self, series: pd.Series[Any]) -> MovedCells:
         """How many cells had to be moved."""
         raw, missing = self._read(series)
         outside = int(np.count_nonzero(self._outside(raw) & ~missing))
         numeric = self.column.is_numeric
-        return Touched(
+        return MovedCells(
             clamped=outside if numeric else 0,
             undeclared=0 if numeric else outside,
             missing=0 if self.column.nullable else int(np.count_nonzero(missing)),
@@ -119,7 +117,7 @@ class Codec(ABC):
         codes = np.asarray(codes, dtype=np.int64)
         missing = codes >= self.column.levels if self.column.nullable else None
         levels = codes if missing is None else np.where(missing, 0, codes)
-        return self.restore(Positions(values=self._place(levels, uniform), missing=missing))
+        return self.restore(Positions(values=self._inside(levels, uniform), missing=missing))
 
     def restore(self, positions: Positions) -> pd.Series[Any]:
         """Values of the column's own type and name."""
@@ -129,10 +127,10 @@ class Codec(ABC):
 def numbers(series: pd.Series[Any]) -> NDArray[Any]:
     """Numbers in whatever form they came; what is not a number is missing."""
     if series.dtype.kind in "iu" and isinstance(series.dtype, np.dtype):
-        whole = series.to_numpy()
-        if whole.dtype == np.uint64:
-            whole = np.minimum(whole, np.uint64(2**63 - 1))
-        return np.asarray(whole, dtype=np.int64)
+        integers = series.to_numpy()
+        if integers.dtype == np.uint64:
+            integers = np.minimum(integers, np.uint64(2**63 - 1))
+        return np.asarray(integers, dtype=np.int64)
     if series.dtype.kind in "mM":
         return np.full(len(series), np.nan)
     numeric = pd.to_numeric(series.astype(object) if series.dtype == "category" else series, errors="coerce")
@@ -169,7 +167,7 @@ class RealCodec(Codec):
         levels = ((values - low) / (high - low) * self.column.levels).astype(np.int64)
         return np.minimum(levels, self.column.levels - 1)
 
-    def _place(self, levels: IntArray, uniform: Uniform | None) -> FloatArray:
+    def _inside(self, levels: IntArray, uniform: Uniform | None) -> FloatArray:
         centre = self._at(levels, 0.5)
         if uniform is None:
             return centre
@@ -209,7 +207,7 @@ class LatticeCodec(Codec):
         values = numbers(series)
         missing = _is_missing(values)
         if self.column.decimals is not None:
-            with np.errstate(over="ignore"):  # infinity is clamped like any number; a warning would tell of it
+            with np.errstate(over="ignore"):  # infinity is clamped like any number; a warning would give it away
                 values = values.astype(np.float64) * 10.0**self.column.decimals
         return (np.rint(values) if values.dtype.kind == "f" else values), missing
 
@@ -227,18 +225,18 @@ class LatticeCodec(Codec):
             return values.astype(np.int64)
         return np.searchsorted(self._edges, values, side="right").astype(np.int64) - 1
 
-    def _place(self, levels: IntArray, uniform: Uniform | None) -> IntArray:
+    def _inside(self, levels: IntArray, uniform: Uniform | None) -> IntArray:
         if self._edges is None:
             return levels
         start, width = self._edges[levels], np.diff(self._edges)[levels]
         within = (width - 1) // 2 if uniform is None else (uniform(len(levels)) * width).astype(np.int64)
-        placed: IntArray = start + np.minimum(within, width - 1)
-        return placed
+        steps: IntArray = start + np.minimum(within, width - 1)
+        return steps
 
     def _values(self, positions: Positions) -> pd.Series[Any]:
         steps = positions.values.astype(np.int64) + self._points[0]
         if self.column.kind == "integer":
-            return _whole_series(steps, positions.missing)
+            return _int_series(steps, positions.missing)
         if self.column.kind == "date":
             days = (steps - _EPOCH).astype("datetime64[D]").astype("datetime64[us]")
             values = pd.Series(days)
@@ -259,7 +257,7 @@ def _days(series: pd.Series[Any], date_format: str | None) -> tuple[IntArray, Bo
     return np.where(missing, 0, stamps.astype(np.int64)) + _EPOCH, missing
 
 
-def _whole_series(values: IntArray, missing: BoolArray | None) -> pd.Series[Any]:
+def _int_series(values: IntArray, missing: BoolArray | None) -> pd.Series[Any]:
     if missing is None:
         return pd.Series(values)
     return pd.Series(pd.arrays.IntegerArray(values, missing.copy()))
@@ -300,7 +298,7 @@ class LabelCodec(Codec):
     def _levels(self, values: FloatArray | IntArray) -> IntArray:
         return values.astype(np.int64)
 
-    def _place(self, levels: IntArray, uniform: Uniform | None) -> IntArray:  # noqa: ARG002
+    def _inside(self, levels: IntArray, uniform: Uniform | None) -> IntArray:  # noqa: ARG002
         return levels
 
     def _values(self, positions: Positions) -> pd.Series[Any]:
@@ -310,7 +308,7 @@ class LabelCodec(Codec):
             truth = codes.astype(np.bool_)
             return pd.Series(truth if missing is None else pd.arrays.BooleanArray(truth, missing.copy()))
         if all(isinstance(label, int) for label in labels):
-            return _whole_series(np.array(labels, dtype=np.int64)[codes], missing)
+            return _int_series(np.array(labels, dtype=np.int64)[codes], missing)
         dictionary = pd.Series(labels, dtype="str" if isinstance(labels[0], str) else "float64")
         values = dictionary.take(codes).reset_index(drop=True)
         return values if missing is None else values.mask(pd.Series(missing))
@@ -334,6 +332,6 @@ def decode(codes: Mapping[str, IntArray], schema: Schema, uniform: Uniform | Non
     return pd.DataFrame({c.name: codec_for(c).decode(codes[c.name], uniform) for c in schema})
 
 
-def touched(table: pd.DataFrame, schema: Schema) -> dict[str, Touched]:
+def moved_cells(table: pd.DataFrame, schema: Schema) -> dict[str, MovedCells]:
     """How many cells of each column had to be moved to fit. Depends on the rows: for teaching data only."""
-    return {column.name: codec_for(column).touched(table[column.name]) for column in schema}
+    return {column.name: codec_for(column).moved_cells(table[column.name]) for column in schema}

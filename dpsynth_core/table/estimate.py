@@ -38,11 +38,10 @@ class EstimatedBounds:
     """A range that covers nearly all rows, from noisy counts."""
 
     lower: float
-    """Left edge of the first bin that stands out from the noise."""
+    """Left edge of the first bin whose count is above the noise."""
     upper: float
     """Right edge of the last such bin."""
     guarantee: Guarantee
-    """What the estimate cost."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +53,6 @@ class DiscoveredCategories:
     threshold: int
     """A label was named when its noisy count reached this."""
     guarantee: Guarantee
-    """What the discovery cost, its delta included."""
 
 
 def range_edges() -> NDArray[np.float64]:
@@ -116,22 +114,21 @@ def discover_categories(
     A label that only one row has must stay unknown, whatever the noise: that is what delta bounds. With several
     rows per person the budget is converted by group privacy first.
     """
-    whole = Budget.of(epsilon, delta)
-    if not whole.delta:
-        raise ParameterError(
-            "delta",
-            delta,
-            allowed="greater than 0",
-            remedy="Naming labels costs a small delta, such as 1e-6.",
-        )
-    share = whole.per_row(rows_per_person)
+    budget = Budget.of(epsilon, delta)
+    if not budget.delta:
+        remedy = "Naming labels costs a small delta, such as 1e-6."
+        raise ParameterError("delta", delta, allowed="greater than 0", remedy=remedy)
+    share = budget.per_row(rows_per_person)
     threshold = discovery_threshold(share.epsilon, share.delta)
     text = values.dropna().map(label_text)
     counted = text[text != ""].value_counts(sort=False)
     noisy = noise.laplace(
-        counted.to_numpy(), sensitivity=HISTOGRAM_SENSITIVITY, epsilon=share.epsilon, delta=share.delta,
+        counted.to_numpy(),
+        sensitivity=HISTOGRAM_SENSITIVITY,
+        epsilon=share.epsilon,
+        delta=share.delta,
         label="labels of a column",
-    )  # fmt: skip
+    )
     found = tuple(sorted(str(label) for label in counted.index[noisy >= threshold]))
     if not found:
         raise NothingFoundError(
@@ -139,7 +136,7 @@ def discover_categories(
             "estimate is spent. List the categories from public knowledge, or try a larger epsilon."
         )
     return DiscoveredCategories(
-        categories=found, threshold=threshold, guarantee=_guarantee(noise, whole, rows_per_person)
+        categories=found, threshold=threshold, guarantee=_guarantee(noise, budget, rows_per_person)
     )
 
 

@@ -1,4 +1,4 @@
-"""The sensitive table, behind two doors: counts over declared cells, and rows for what cannot do without."""
+"""The private table, which gives out exact counts over declared cells, and rows to mechanisms that need them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from dpsynth_core.table.schema import Schema
 class PrivateTable:
     """A sensitive table together with the public facts declared about it.
 
-    What comes through the doors is exact and private; only a mechanism may turn it into something to show.
-    The representation shows no cell.
+    What it returns is exact and private; only a mechanism may turn it into something to show. Its representation
+    shows no cell.
 
     Example:
         >>> schema = Schema.from_dict({"columns": [
@@ -32,10 +32,8 @@ class PrivateTable:
     def __init__(self, table: pd.DataFrame, schema: Schema) -> None:
         missing = [name for name in schema.names if name not in table.columns]
         if missing:
-            raise SchemaError(
-                missing[0], "name", missing[0], allowed="a column of the table",
-                remedy="Remove it from the schema or correct the name.",
-            )  # fmt: skip
+            remedy = "Remove it from the schema or correct the name."
+            raise SchemaError(missing[0], "name", missing[0], allowed="a column of the table", remedy=remedy)
         repeated = [name for name in schema.names if isinstance(table[name], pd.DataFrame)]
         if repeated:
             raise SchemaError(repeated[0], "name", repeated[0], allowed="a name that occurs once in the table")
@@ -69,7 +67,7 @@ class PrivateTable:
         return replace(column, bins=bins[name]) if bins and name in bins else column
 
     def positions(self, name: str) -> Positions:
-        """Each row's place in a column's declared domain, at full resolution."""
+        """Each row's position in a column's declared domain, at full resolution."""
         self.schema[name]
         return self._positions[name]
 

@@ -17,7 +17,7 @@ from dpsynth_core.errors import SchemaError, is_int
 from dpsynth_core.privacy.budget import Guarantee
 from dpsynth_core.table.column import Column
 
-MOST_DECLARED = 500
+MAX_DECLARED_BY = 500
 """Characters that say who declared the facts."""
 
 
@@ -36,12 +36,12 @@ class Schema:
     """
 
     columns: tuple[Column, ...]
-    """In the order of the table that comes out."""
+    """In the order of the synthetic table's columns."""
     rows_per_person: int = 1
     """The most rows that one person can own; the stated epsilon protects the person."""
     declared_by: str = field(default="", compare=False)
-    """Who states that the facts are public, and on what grounds, in their own words; empty: nobody is named. For those
-    who review, never published. No fact about the table: schemas that differ in nothing else are equal."""
+    """Who states that the facts are public, and on what grounds, in their own words; empty if nobody is named. Shown to
+    reviewers, never published. Not a fact about the table: schemas that differ in nothing else are equal."""
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -51,9 +51,9 @@ class Schema:
             raise SchemaError(name, "name", name, allowed="a name that occurs once", remedy="Rename one.")
         if not is_int(self.rows_per_person, 1, 10**6):
             raise SchemaError(None, "rows_per_person", self.rows_per_person, allowed="a whole number from 1 to 1000000")
-        if not isinstance(self.declared_by, str) or len(self.declared_by) > MOST_DECLARED:
+        if not isinstance(self.declared_by, str) or len(self.declared_by) > MAX_DECLARED_BY:
             shown = "too long" if isinstance(self.declared_by, str) else type(self.declared_by).__name__
-            raise SchemaError(None, "declared_by", shown, allowed=f"text of up to {MOST_DECLARED} characters")
+            raise SchemaError(None, "declared_by", shown, allowed=f"text of up to {MAX_DECLARED_BY} characters")
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.columns)
@@ -119,13 +119,8 @@ class Schema:
     def from_dict(cls, facts: Mapping[str, Any]) -> Schema:
         """A schema from plain JSON values; unknown keys are refused rather than ignored."""
         if not isinstance(facts, Mapping) or not isinstance(facts.get("columns"), list | tuple):
-            raise SchemaError(
-                None,
-                "columns",
-                None,
-                allowed='a list under "columns"',
-                remedy="Save a schema here to see one.",
-            )
+            remedy = "Save a schema in the app to see what one looks like."
+            raise SchemaError(None, "columns", None, allowed='a list under "columns"', remedy=remedy)
         for key in facts:
             if key not in ("columns", "rows_per_person", "declared_by"):
                 raise SchemaError(None, "field", key, allowed="columns, rows_per_person, declared_by")
@@ -147,11 +142,6 @@ class Schema:
         try:
             facts = json.loads(text)
         except (ValueError, RecursionError):
-            raise SchemaError(
-                None,
-                "file",
-                "not JSON",
-                allowed="JSON text as written by Save schema",
-                remedy="Check the file.",
-            ) from None
+            allowed = "JSON text as written by Save schema"
+            raise SchemaError(None, "file", "not JSON", allowed=allowed, remedy="Check the file.") from None
         return cls.from_dict(facts)

@@ -1,7 +1,7 @@
 """Proposing a schema by looking at the table.
 
-Everything proposed here was read from the data, so every column comes out with ``public=False``: used as it
-stands, it voids every guarantee. It saves typing; it is a person who makes a fact public.
+Everything proposed here was read from the data and is marked so: used as it is, it voids every guarantee. It saves
+typing; only a person can state that a fact is public.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from dpsynth_core.table.schema import Schema
 MAX_SUGGESTED_CATEGORIES = 60
 """A text column with more distinct values is not proposed as categorical."""
 MAX_SUGGESTED_LEVELS = 200
-"""A whole-number or date column with a wider range is proposed with bins."""
+"""An integer or date column with a wider range is proposed with bins."""
 IDENTIFIER_SHARE = 0.95
-"""A text or whole-number column this close to all-different names rows rather than describing them."""
+"""A text or integer column with at least this share of distinct values is taken for an identifier."""
 MIN_ROWS_FOR_IDENTIFIER = 20
+IDENTIFIER = "Its values are all different, so it identifies rows instead of describing them."
 
 _DATE_FORMATS = (None, "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y/%m/%d")
 _ISO_START = re.compile(r"\s*\d{4}-\d{2}-\d{2}")
@@ -37,9 +38,8 @@ class Suggestion:
     """A proposed schema and the columns it leaves out."""
 
     schema: Schema
-    """Columns worth keeping, none of them public yet."""
     dropped: dict[str, str]
-    """Columns that should not enter a synthetic table, each with the reason in a sentence."""
+    """Columns that should not enter a synthetic table, each with the reason as a sentence."""
 
 
 def suggest(table: pd.DataFrame) -> Suggestion:
@@ -56,15 +56,13 @@ def suggest(table: pd.DataFrame) -> Suggestion:
         else:
             dropped[str(name)] = proposed
     if not columns:
-        raise SchemaError(
-            None, "columns", [], allowed="at least one column that describes rows",
-            remedy="Every column looks like an identifier, free text or is empty; declare a schema by hand.",
-        )  # fmt: skip
+        remedy = "Every column is empty, or looks like an identifier or free text; declare a schema by hand."
+        raise SchemaError(None, "columns", [], allowed="at least one column that describes rows", remedy=remedy)
     return Suggestion(schema=Schema(columns=tuple(columns)), dropped=dropped)
 
 
 def suggest_schema(table: pd.DataFrame) -> Schema:
-    """The proposed schema alone; every column is ``public=False`` until a person says otherwise.
+    """The proposed schema alone; no column is public until a person says so.
 
     Example:
         >>> suggest_schema(pd.DataFrame({"age": [31, 47, 78]}))["age"].upper
@@ -94,18 +92,18 @@ def _propose_number(name: str, present: pd.Series[Any], nullable: bool) -> Colum
     if not len(values):
         return "It has no finite values."
     if np.abs(values).max() > 1e15:
-        return "Its numbers are too large for a range to be suggested; declare one by hand to keep it."
-    whole = bool((values == np.rint(values)).all()) and bool(np.abs(values).max() <= MAX_INTEGER / 2)
+        return "Its numbers are too large to suggest a range; to keep it, declare one by hand."
+    integral = bool((values == np.rint(values)).all()) and bool(np.abs(values).max() <= MAX_INTEGER / 2)
     distinct = np.unique(values)
-    if whole and len(distinct) <= 2:
+    if integral and len(distinct) <= 2:
         labels = tuple(int(v) for v in distinct)
         return Column(name=name, kind="categorical", categories=labels, nullable=nullable)
-    if whole and _is_identifier(
+    if integral and _is_identifier(
         name, len(distinct), len(present), gapless=distinct[-1] - distinct[0] < 1.1 * len(distinct)
     ):
-        return "Its values are all different: it names rows instead of describing them."
-    lower, upper = rounded_bounds(float(values.min()), float(values.max()), whole=whole)
-    if whole:
+        return IDENTIFIER
+    lower, upper = rounded_bounds(float(values.min()), float(values.max()), integral=integral)
+    if integral:
         wide = upper - lower + 1 > MAX_SUGGESTED_LEVELS
         bins = DEFAULT_BINS if wide else None
         return Column(name=name, kind="integer", lower=int(lower), upper=int(upper), bins=bins, nullable=nullable)
@@ -126,10 +124,10 @@ def _propose_text(name: str, present: pd.Series[Any], nullable: bool) -> Column 
     if len(texts) <= MAX_SUGGESTED_CATEGORIES and not _is_identifier(name, len(texts), len(present), gapless=False):
         return Column(name=name, kind="categorical", categories=tuple(texts), nullable=nullable)
     if _is_identifier(name, len(texts), len(present), gapless=True):
-        return "Its values are all different: it names rows instead of describing them."
+        return IDENTIFIER
     return (
         f"It has more than {MAX_SUGGESTED_CATEGORIES} different texts. "
-        "Declare its categories by hand, or an 'other', to keep it."
+        "To keep it, declare its categories by hand, with an 'other' for the rest."
     )
 
 
@@ -137,10 +135,10 @@ def _propose_date(name: str, present: pd.Series[Any], nullable: bool, date_forma
     first, last = present.min(), present.max()
     lower, upper = date(first.year, 1, 1), date(last.year, 12, 31)
     wide = (upper - lower).days + 1 > MAX_SUGGESTED_LEVELS
+    bins = DEFAULT_BINS if wide else None
     return Column(
-        name=name, kind="date", lower=lower, upper=upper, bins=DEFAULT_BINS if wide else None,
-        date_format=date_format, nullable=nullable,
-    )  # fmt: skip
+        name=name, kind="date", lower=lower, upper=upper, bins=bins, date_format=date_format, nullable=nullable
+    )
 
 
 def _as_dates(present: pd.Series[Any], date_format: str | None) -> pd.Series[Any] | None:
@@ -173,18 +171,18 @@ def _decimals(values: np.ndarray[Any, np.dtype[np.float64]], largest: float) -> 
     return None
 
 
-def rounded_bounds(low: float, high: float, *, whole: bool = False) -> tuple[float, float]:
+def rounded_bounds(low: float, high: float, *, integral: bool = False) -> tuple[float, float]:
     """Bounds rounded outwards to a step that people would choose: 1, 2 or 5 times a power of ten.
 
     Example:
-        >>> rounded_bounds(31, 78, whole=True)
+        >>> rounded_bounds(31, 78, integral=True)
         (30, 80)
     """
     largest = max(abs(low), abs(high))
     width = max((high - low) or largest or 1.0, 1e-9 * largest, 1e-12)
     power = 10.0 ** math.floor(math.log10(width / 5))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= width / 10)
-    step = max(step, 1.0) if whole else step
+    step = max(step, 1.0) if integral else step
     lower, upper = math.floor(low / step) * step, math.ceil(high / step) * step
     if lower >= upper:
         lower, upper = lower - step, upper + step
@@ -192,4 +190,4 @@ def rounded_bounds(low: float, high: float, *, whole: bool = False) -> tuple[flo
         lower = max(lower, 0.0)
     # Multiples of 0.1 and the like pick up binary dust; twelve digits are more than the step carries.
     lower, upper = float(f"{lower:.12g}"), float(f"{upper:.12g}")
-    return (int(lower), int(upper)) if whole else (min(lower, low), max(upper, high))
+    return (int(lower), int(upper)) if integral else (min(lower, low), max(upper, high))

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Page, expect
 
-from dpsynth_core.table.encoding import touched
+from dpsynth_core.table.encoding import moved_cells
 from dpsynth_core.table.examples import EXAMPLES
 from tests.waiting.browser import PATIENCE, csv_of, go, press, quiet, release_with, spent, to_synthesize, use
 from tests.waiting.jobs import alive, wait
@@ -118,7 +118,7 @@ def test_an_example_becomes_a_synthetic_table_that_matches_the_schema(visit: Vis
         table = read(tmp_path / label)
         assert list(table.columns) == list(example.schema.names)
         assert len(table) == 569
-        assert all(moved.total == 0 for moved in touched(table, example.schema).values())
+        assert all(moved.total == 0 for moved in moved_cells(table, example.schema).values())
 
 
 def test_cancel_ends_a_run_and_its_process_and_says_what_was_charged(

@@ -20,7 +20,7 @@ from dpsynth_core.mechanisms.perturbed_histogram import MOST_CELLS
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.progress import Point
-from dpsynth_core.table.encoding import touched
+from dpsynth_core.table.encoding import moved_cells
 from dpsynth_core.table.schema import Schema
 from tests.tables.schemas import mixed_schema, mixed_table
 from tests.tables.strategies import schema_and_table
@@ -65,7 +65,7 @@ def test_a_release_has_the_schemas_columns_types_and_values(kind: type[Mechanism
         synthetic = release.sample(rows)
         assert len(synthetic) == (rows or release.mechanism.rows or table.n)
         pd.testing.assert_series_equal(synthetic.dtypes, table.rows().dtypes)
-        assert all(moved.total == 0 for moved in touched(synthetic, table.schema).values())
+        assert all(moved.total == 0 for moved in moved_cells(synthetic, table.schema).values())
 
 
 @mechanisms
@@ -92,7 +92,7 @@ def test_any_schema_gives_a_release_that_respects_it(
     release = synthesize(table, mechanism, epsilon=epsilon, seed=1)
     synthetic = release.sample(5)
     assert list(synthetic.columns) == list(schema.names)
-    assert all(moved.total == 0 for moved in touched(synthetic, schema).values())
+    assert all(moved.total == 0 for moved in moved_cells(synthetic, schema).values())
     pd.testing.assert_series_equal(synthetic.dtypes, table.rows().dtypes)
 
 
@@ -177,7 +177,7 @@ def test_edge_tables(kind: type[Mechanism], case: tuple[dict[str, Any], list[Any
     for mechanism in (kind(**QUICK.get(kind.key, {})), coarse(kind, schema, table.n, epsilon)):
         synthetic = synthesize(table, mechanism, epsilon=epsilon).sample()
         assert len(synthetic) == (mechanism.rows or table.n)
-        assert touched(synthetic, schema)["x"].total == 0
+        assert moved_cells(synthetic, schema)["x"].total == 0
 
 
 @pytest.mark.parametrize(
@@ -353,7 +353,7 @@ def test_every_shape_of_tree_keeps_the_contract(rule: str, free: int, deepest: i
     mechanism = MECHANISMS["kd_tree"](rule=rule, free_levels=free, max_levels=deepest)  # type: ignore[call-arg]
     release = synthesize(table, mechanism, epsilon=1)
     assert sum(charge.budget.epsilon for charge in release.charges) == 1
-    assert all(moved.total == 0 for moved in touched(release.sample(), table.schema).values())
+    assert all(moved.total == 0 for moved in moved_cells(release.sample(), table.schema).values())
 
 
 def test_more_free_levels_than_memory_can_hold_are_refused() -> None:

@@ -336,7 +336,9 @@ def test_what_nobody_paid_for_changes_no_byte() -> None:
     [
         lambda made: replace(made, guarantee=made.guarantee.weakened("void", "Read from the data.")),
         lambda made: replace(made, guarantee=made.guarantee.weakened("none", "Seeded.")),
-        lambda made: replace(made, schema=made.schema.with_column(replace(made.schema["age"], public=False))),
+        lambda made: replace(
+            made, schema=made.schema.with_column(replace(made.schema["age"], origin="read from the data"))
+        ),
         lambda made: replace(made, config=replace(made.config, seed=1)),
         lambda made: replace(made, guarantee=replace(made.guarantee, budget=Budget.of("0.5"))),
         lambda made: replace(made, guarantee=replace(made.guarantee, rows_per_person=2)),

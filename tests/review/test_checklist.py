@@ -105,7 +105,7 @@ def test_a_seeded_run_cannot_be_released_whatever_its_guarantee_says() -> None:
 
 
 def test_a_fact_read_from_the_data_follows_here_by_name() -> None:
-    column = replace(outcome().schema["age"], public=False, origin="read from the data")
+    column = replace(outcome().schema["age"], origin="read from the data")
     made = replace(outcome(), schema=outcome().schema.with_column(column))
     found = checklist(made, N, Thresholds(), evidence=evidence(), public=True)
     assert found["facts"].state == "fail"
@@ -123,7 +123,7 @@ def test_a_fact_read_from_the_data_follows_here_by_name() -> None:
 def test_who_declared_the_facts_is_told(name: str, said: str, public: bool) -> None:
     schema = replace(outcome().schema, declared_by=name)
     if not public:
-        schema = schema.with_column(replace(schema["age"], public=False, origin="read from the data"))
+        schema = schema.with_column(replace(schema["age"], origin="read from the data"))
     found = checklist(replace(outcome(), schema=schema), N, Thresholds(), evidence=evidence(), public=True)
     assert found["facts"].measured.endswith(f"columns{said}")
     assert found["facts"].state == ("pass" if public else "fail")

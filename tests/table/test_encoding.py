@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth_core.table.column import Column
-from dpsynth_core.table.encoding import codec_for, decode, encode, touched
+from dpsynth_core.table.encoding import codec_for, decode, encode, moved_cells
 from dpsynth_core.table.schema import Schema
 from tests.tables.strategies import anything, codes_for, columns, schema_and_table
 
@@ -53,7 +53,7 @@ def test_no_cell_whatsoever_makes_encoding_fail_or_leave_the_domain(col: Column,
     codes = codec.codes(codec.positions(series))
     assert codes.min() >= 0
     assert codes.max() < col.size
-    assert codec.touched(series).total >= 0
+    assert codec.moved_cells(series).total >= 0
 
 
 @given(columns(), st.lists(anything, min_size=2, max_size=6), anything)
@@ -156,8 +156,8 @@ def test_a_wide_unbinned_integer_costs_no_memory() -> None:
 
 def test_what_was_moved_is_counted_for_teaching() -> None:
     table = pd.DataFrame({"x": [-1.0, 5.0, 11.0, np.nan]})
-    moved = touched(table, Schema(columns=(column("continuous", lower=0, upper=10),)))["x"]
+    moved = moved_cells(table, Schema(columns=(column("continuous", lower=0, upper=10),)))["x"]
     assert (moved.clamped, moved.missing, moved.undeclared, moved.total) == (2, 1, 0, 3)
     table = pd.DataFrame({"x": ["a", "b", None]})
-    moved = touched(table, Schema(columns=(column("categorical", categories=["a"], nullable=True),)))["x"]
+    moved = moved_cells(table, Schema(columns=(column("categorical", categories=["a"], nullable=True),)))["x"]
     assert (moved.clamped, moved.missing, moved.undeclared) == (0, 0, 1)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from dpsynth_core.errors import ParameterError
-from dpsynth_core.table.encoding import touched
+from dpsynth_core.table.encoding import moved_cells
 from dpsynth_core.table.examples import EXAMPLES, Example
 from dpsynth_core.table.examples.mixture import simulate_mixture
 from dpsynth_core.table.private_table import PrivateTable
@@ -20,7 +20,7 @@ def test_an_example_fits_its_public_schema(example: Example) -> None:
     assert list(table.columns) == list(schema.names)
     assert len(table) == example.default_rows
     # Simulated normals may leave five standard deviations about once in two million rows.
-    assert sum(moved.total for moved in touched(table, schema).values()) == 0
+    assert sum(moved.total for moved in moved_cells(table, schema).values()) == 0
     pd.testing.assert_series_equal(PrivateTable(table, schema).rows().dtypes, table.dtypes)
 
 

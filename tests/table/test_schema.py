@@ -9,7 +9,7 @@ from hypothesis import given
 
 from dpsynth_core.errors import DPSynthError, SchemaError
 from dpsynth_core.privacy.budget import Budget, Guarantee
-from dpsynth_core.table.column import Column
+from dpsynth_core.table.column import ORIGINS, Column, Origin
 from dpsynth_core.table.schema import Schema
 from tests.tables.strategies import columns, schemas
 
@@ -86,6 +86,7 @@ def test_the_documented_example() -> None:
         (age(origin="hearsay"), "origin", "codebook"),
         (age(origin="read from the data"), "origin", "public knowledge"),
         (age(public=False, origin="codebook"), "public", "true"),
+        (age(public="yes"), "public", "true or false"),
         (age(colour="red"), "field", "lower"),
         ({"name": "x", "kind": "categorical", "public": True}, "categories", "one or more"),
         ({"name": "x", "kind": "categorical", "categories": [], "public": True}, "categories", "1 to"),
@@ -110,6 +111,20 @@ def test_an_impossible_fact_is_named(facts: dict[str, object], field: str, hint:
     assert hint in str(caught.value)
     if field not in ("name",):
         assert repr(facts["name"]) in str(caught.value)
+
+
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_whether_a_column_is_public_follows_from_its_origin_and_is_written_beside_it(origin: Origin) -> None:
+    column = Column(name="smokes", kind="boolean", origin=origin)
+    assert column.public == (origin != "read from the data")
+    assert column.to_dict()["public"] == column.public
+    assert Column.from_dict({"name": "smokes", "kind": "boolean", "origin": origin}) == column
+
+
+def test_a_file_that_only_says_public_means_public_knowledge() -> None:
+    facts = {"name": "smokes", "kind": "boolean"}
+    assert Column.from_dict({**facts, "public": True}).origin == "public knowledge"
+    assert Column.from_dict({**facts, "public": False}).origin == Column.from_dict(facts).origin == "read from the data"
 
 
 @pytest.mark.parametrize(

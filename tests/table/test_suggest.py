@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth_core.errors import SchemaError
-from dpsynth_core.table.encoding import touched
+from dpsynth_core.table.encoding import moved_cells
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.suggest import rounded_bounds, suggest, suggest_schema
 from tests.tables.strategies import anything
@@ -74,7 +74,7 @@ def test_nothing_suggested_is_public() -> None:
 def test_a_suggestion_fits_the_table_it_was_read_from() -> None:
     table = messy_table()
     schema = suggest_schema(table)
-    assert all(moved.total == 0 for moved in touched(table, schema).values())
+    assert all(moved.total == 0 for moved in moved_cells(table, schema).values())
 
 
 @given(st.dictionaries(st.sampled_from("abcd"), st.lists(anything, min_size=3, max_size=3), min_size=1))

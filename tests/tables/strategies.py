@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-from dpsynth_core.table.column import Column
+from dpsynth_core.table.column import ORIGINS, Column
 from dpsynth_core.table.encoding import codec_for
 from dpsynth_core.table.schema import Schema
 
@@ -18,14 +18,7 @@ names = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_
 text_labels = (
     st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=8).map(str.strip).filter(bool)
 )
-public = st.sampled_from(
-    [
-        {"public": False},
-        {"public": True, "origin": "public knowledge"},
-        {"public": True, "origin": "codebook"},
-        {"public": True, "origin": "estimated privately"},
-    ]
-)
+origins = st.sampled_from(ORIGINS)
 
 
 @st.composite
@@ -36,7 +29,7 @@ def columns(draw: st.DrawFn, name: str | None = None) -> Column:
         "name": draw(names) if name is None else name,
         "kind": kind,
         "nullable": draw(st.booleans()),
-        **draw(public),
+        "origin": draw(origins),
     }
     bins = draw(st.none() | st.integers(1, 40))
     if kind == "continuous":

@@ -24,13 +24,11 @@ class Example:
     """
 
     key: str
-    """Name in the registry."""
     title: str
-    """What people see in the list."""
     summary: str
     """One or two sentences: what the rows are and what the table is good for."""
     source: str
-    """Where the simulator or the table comes from."""
+    """Where the simulator or the table comes from, for citation."""
     facts: dict[str, Any]
     """The schema as plain values, with the origin of each fact."""
     default_rows: int
@@ -61,10 +59,17 @@ class Example:
         return self.simulate(wanted, np.random.default_rng(seed))
 
 
-def numeric(name: str, lower: float, upper: float, *, bins: int, origin: str, **more: Any) -> dict[str, Any]:
-    """A public continuous column as plain values."""
-    facts = {"name": name, "kind": "continuous", "lower": lower, "upper": upper, "bins": bins}
-    return {**facts, **more, "public": True, "origin": origin}
+def numeric(name: str, lower: float, upper: float, *, origin: str, **more: Any) -> dict[str, Any]:
+    """A public continuous column as plain values; ``more`` may hold bins, decimals, unit or another kind."""
+    return {
+        "name": name,
+        "kind": "continuous",
+        "lower": lower,
+        "upper": upper,
+        **more,
+        "public": True,
+        "origin": origin,
+    }
 
 
 def labelled(name: str, categories: list[str], *, origin: str) -> dict[str, Any]:

@@ -38,10 +38,7 @@ DIABETES = Example(
     source="Efron, Hastie, Johnstone & Tibshirani (2004), from scikit-learn.",
     facts={
         "columns": [
-            {
-                "name": "age", "kind": "integer", "lower": 18, "upper": 90, "unit": "years",
-                "public": True, "origin": "public knowledge",
-            },
+            numeric("age", 18, 90, kind="integer", unit="years", origin="public knowledge"),
             labelled("sex", ["group 1", "group 2"], origin="codebook"),
             numeric("bmi", 12.0, 60.0, bins=24, decimals=1, unit="kg/m²", origin="public knowledge"),
             numeric("blood pressure", 50.0, 150.0, bins=20, decimals=2, unit="mm Hg", origin="public knowledge"),
@@ -51,12 +48,9 @@ DIABETES = Example(
             numeric("cholesterol ratio", 1.0, 12.0, bins=20, decimals=2, origin="public knowledge"),
             numeric("log triglycerides", 3.0, 7.0, bins=20, decimals=4, origin="public knowledge"),
             numeric("glucose", 50.0, 150.0, bins=20, unit="mg/dL", origin="public knowledge"),
-            {
-                "name": "progression", "kind": "integer", "lower": 0, "upper": 400, "bins": 20,
-                "public": True, "origin": "public knowledge",
-            },
+            numeric("progression", 0, 400, kind="integer", bins=20, origin="public knowledge"),
         ]
     },
     default_rows=442,
     read=read_diabetes,
-)  # fmt: skip
+)

@@ -10,9 +10,7 @@ from dpsynth_core.table.examples.base import Example, numeric
 CENTRE, SPREAD, COMPONENTS = 100.0, 200.0, 10
 
 
-def simulate_mixture(
-    rows: int, rng: np.random.Generator, *, dimensions: int = 2, deviation: float = 30.0
-) -> pd.DataFrame:
+def simulate_mixture(rows: int, rng: np.random.Generator, *, dimensions: int = 2, std: float = 30.0) -> pd.DataFrame:
     """Ten spherical Gaussians with weights proportional to 1, 1/2, ..., 1/10 and random centres.
 
     The numbers 200 and 30 of section G.1 are standard deviations, as the published data set shows.
@@ -20,7 +18,7 @@ def simulate_mixture(
     centres = rng.normal(CENTRE, SPREAD, (COMPONENTS, dimensions))
     weights = 1.0 / np.arange(1, COMPONENTS + 1)
     component = rng.choice(COMPONENTS, size=rows, p=weights / weights.sum())
-    points = rng.normal(centres[component], deviation)
+    points = rng.normal(centres[component], std)
     return pd.DataFrame(points, columns=[f"x{i + 1}" for i in range(dimensions)])
 
 

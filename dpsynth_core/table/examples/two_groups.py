@@ -11,24 +11,24 @@ GROUPS = ["control", "case"]
 
 
 def simulate_groups(
-    rows: int, rng: np.random.Generator, *, effect: float, deviation: float, ratio: float = 0.5
+    rows: int, rng: np.random.Generator, *, effect: float, std: float, ratio: float = 0.5
 ) -> pd.DataFrame:
     """A control group around 50 and a case group ``effect`` standard deviations above it."""
     cases = round(rows * ratio)
     group = np.repeat(GROUPS, [rows - cases, cases])
-    value = rng.normal(50.0 + effect * deviation * (group == "case"), deviation)
+    value = rng.normal(50.0 + effect * std * (group == "case"), std)
     order = rng.permutation(rows)
     return pd.DataFrame({"group": group[order], "value": value[order]}).astype({"group": "str"})
 
 
 def simulate_signal(rows: int, rng: np.random.Generator) -> pd.DataFrame:
     """Means one standard deviation apart (51 and 50, sd 1)."""
-    return simulate_groups(rows, rng, effect=1.0, deviation=1.0)
+    return simulate_groups(rows, rng, effect=1.0, std=1.0)
 
 
 def simulate_no_signal(rows: int, rng: np.random.Generator) -> pd.DataFrame:
     """Both groups from N(50, sd 2)."""
-    return simulate_groups(rows, rng, effect=0.0, deviation=2.0)
+    return simulate_groups(rows, rng, effect=0.0, std=2.0)
 
 
 # One hundred bins whose centres are the whole numbers from 1 to 100, as in the paper.

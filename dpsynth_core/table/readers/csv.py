@@ -21,15 +21,13 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from dpsynth_core.errors import IntakeError
+from dpsynth_core.table.column import MAX_NAME
 
 MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null")
 """The only cells of a text file that count as missing; "None" and "N" are labels like any other."""
 
 EMPTY = "This file is empty; upload a table with a header and at least one row."
 """What to say about a file without a single cell."""
-
-LONGEST_NAME = 256
-"""Characters that a column name may have."""
 
 _SAMPLE_BYTES = 256 * 1024
 _SAMPLE_ROWS = 1_000
@@ -58,13 +56,13 @@ _NOT_TEXT = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class TextLayout:
     """How a text file is laid out."""
 
     delimiter: str
     """The character between two fields."""
     spaced: bool
-    """Whether a space stands between a delimiter and an opening quotation mark, as in `1, "a, b"`."""
+    """Whether there is a space between a delimiter and an opening quotation mark, as in `1, "a, b"`."""
     rows: list[list[str]]
     """The first records, as text; the first of them is the header if there is one."""
 
@@ -128,7 +126,7 @@ def _transcoded(data: bytes, encoding: str) -> bytes:
         ) from None
 
 
-def sniff(text: bytes) -> tuple[bytes, Layout]:
+def sniff(text: bytes) -> tuple[bytes, TextLayout]:
     """Find the delimiter, and return the text without Excel's `sep=` line beside its layout.
 
     Each candidate parses the sample; the one that cuts the largest share of records into the same number of
@@ -139,30 +137,30 @@ def sniff(text: bytes) -> tuple[bytes, Layout]:
     if hint:
         text = text[hint.end() :]  # leaves a blank line, so that line numbers still hold
     sample = text[:_SAMPLE_BYTES].decode("utf-8", "ignore")
-    whole = len(text) <= _SAMPLE_BYTES
-    parsed = {mark: _records(sample, mark, whole=whole) for mark in _DELIMITERS}
+    complete = len(text) <= _SAMPLE_BYTES
+    parsed = {mark: _records(sample, mark, complete=complete) for mark in _DELIMITERS}
     best = hint[1].decode() if hint else max(_DELIMITERS, key=lambda mark: _consistency(parsed[mark]))
     if not hint and _consistency(parsed[best])[0] < 0.5:
         best = ","
     spaced = any(cell.startswith(' "') for row in parsed[best] for cell in row)
-    rows = _records(sample, best, whole=whole, spaced=True) if spaced else parsed[best]
+    rows = _records(sample, best, complete=complete, spaced=True) if spaced else parsed[best]
     if not rows:
-        if whole:
+        if complete:
             raise IntakeError(EMPTY)
         raise IntakeError(
             "The first line is too long for a header; check the column names and the quotation marks in it."
         )
-    return text, Layout(delimiter=best, spaced=spaced, rows=rows)
+    return text, TextLayout(delimiter=best, spaced=spaced, rows=rows)
 
 
-def _records(sample: str, delimiter: str, *, whole: bool, spaced: bool = False) -> list[list[str]]:
+def _records(sample: str, delimiter: str, *, complete: bool, spaced: bool = False) -> list[list[str]]:
     reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter, skipinitialspace=spaced)
     rows: list[list[str]] = []
     try:
         rows.extend(row for row in reader if row)
     except csv.Error:
         return rows[:_SAMPLE_ROWS]  # a cell that swallows the rest: what came before it is whole
-    if not whole:
+    if not complete:
         rows = rows[:-1]  # the cut may have gone through the last record
     return rows[:_SAMPLE_ROWS]
 
@@ -192,27 +190,27 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
     first, rest = rows[0], rows[1:]
     if any(looks_like_value(cell) for cell in first):
         return False
-    names = {cell.strip(): place for place, cell in enumerate(first) if cell.strip() not in MISSING}
+    names = {cell.strip(): i for i, cell in enumerate(first) if cell.strip() not in MISSING}
     if len(names) * 2 <= len(first):
         return False
-    again = sum(any(place < len(row) and row[place].strip() == name for row in rest) for name, place in names.items())
+    again = sum(any(i < len(row) and row[i].strip() == name for row in rest) for name, i in names.items())
     return again * 2 < len(names)
 
 
 def clean_names(raw: Sequence[str]) -> list[str]:
     """Return unique, non-empty names: blanks become `column_3`, repeated names get `_2`, `_3` and so on."""
     bare = [_bare(name) for name in raw]
-    for place, name in enumerate(bare, start=1):
-        if len(name) > LONGEST_NAME:
+    for number, name in enumerate(bare, start=1):
+        if len(name) > MAX_NAME:
             raise IntakeError(
-                f"The name of column {place} has more than {LONGEST_NAME} characters; shorten it, or check "
+                f"The name of column {number} has more than {MAX_NAME} characters; shorten it, or check "
                 "that the first row holds the column names."
             )
     names: list[str] = []
     taken: set[str] = set()
     reserved = set(bare)
-    for place, name in enumerate(bare, start=1):
-        unique = _unique(name or f"column_{place}", taken, reserved - {name})
+    for number, name in enumerate(bare, start=1):
+        unique = _unique(name or f"column_{number}", taken, reserved - {name})
         names.append(unique)
         taken.add(unique)
     return names
@@ -220,8 +218,8 @@ def clean_names(raw: Sequence[str]) -> list[str]:
 
 def _bare(name: str) -> str:
     spaced = "".join(" " if unicodedata.category(mark) == "Cc" else mark for mark in name)
-    kept = [place for place, mark in enumerate(spaced) if unicodedata.category(mark) not in _EDGES]
-    return spaced[kept[0] : kept[-1] + 1] if kept else ""
+    visible = [i for i, mark in enumerate(spaced) if unicodedata.category(mark) not in _EDGES]
+    return spaced[visible[0] : visible[-1] + 1] if visible else ""
 
 
 _EDGES = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
@@ -234,7 +232,7 @@ def _unique(name: str, taken: set[str], reserved: set[str]) -> str:
     return candidate
 
 
-def parse(text: bytes, layout: Layout) -> pa.Table:
+def parse(text: bytes, layout: TextLayout) -> pa.Table:
     """Parse the text into columns of strings with missing cells null; the header is still the first row.
 
     Raises:
@@ -254,14 +252,14 @@ def parse(text: bytes, layout: Layout) -> pa.Table:
     return table
 
 
-def _parse_strictly(text: bytes, layout: Layout) -> pa.Table:
+def _parse_strictly(text: bytes, layout: TextLayout) -> pa.Table:
     width = len(layout.rows[0])
     return pa.csv.read_csv(
         pa.BufferReader(text),
         read_options=pa.csv.ReadOptions(autogenerate_column_names=True, block_size=_BLOCK_BYTES),
         parse_options=pa.csv.ParseOptions(delimiter=layout.delimiter, newlines_in_values=b'"' in text),
         convert_options=pa.csv.ConvertOptions(
-            column_types={f"f{place}": pa.string() for place in range(width)},
+            column_types={f"f{i}": pa.string() for i in range(width)},
             null_values=list(MISSING),
             strings_can_be_null=True,
             check_utf8=False,  # checked while decoding
@@ -275,7 +273,7 @@ def _may_end_inside_quotes(table: pa.Table) -> bool:
     return last is not None and last.endswith(("\n", "\r"))
 
 
-def _evened(text: bytes, layout: Layout) -> bytes:
+def _evened(text: bytes, layout: TextLayout) -> bytes:
     """Rewrite the text with short records filled up, or say on which line it goes wrong."""
     even = io.BytesIO()
     out = io.TextIOWrapper(even, "utf-8", newline="", write_through=True)

@@ -25,7 +25,7 @@ from dpsynth_core.table.readers import csv as text
 from dpsynth_core.table.readers.frames import frame
 from dpsynth_core.table.readers.limits import NO_ROWS, WANTED, Limits, check_shape, too_long, too_unpacked
 
-Cell: TypeAlias = "float | str | bool | dt.date | dt.time | dt.timedelta"
+ExcelCell: TypeAlias = "float | str | bool | dt.date | dt.time | dt.timedelta"
 
 _DAMAGED_XLSX = "This Excel file is damaged or was cut short; open it in Excel and save it again as .xlsx."
 _ZIP_ERRORS = (
@@ -48,7 +48,7 @@ _OTHER_ARCHIVES = (
     ("ppt/presentation.xml", "a PowerPoint presentation"),
     ("content.xml", "an OpenDocument file"),
 )
-_MOST_MEMBERS = 10_000
+_MAX_MEMBERS = 10_000
 _CELL_BYTES = 64  # a cell of a sheet takes 32 bytes, and the sheet is held twice for a moment
 
 
@@ -73,7 +73,7 @@ def read_xlsx(data: bytes, limits: Limits, header: bool | None) -> pd.DataFrame:
         raise IntakeError(NO_ROWS)
     check_shape(len(rows) - int(named), len(names), limits)
     columns = enumerate(zip(*rows[int(named) :], strict=True), start=1)
-    return frame(names, (_sheet_column(cells, place, limits) for place, cells in columns))
+    return frame(names, (_sheet_column(cells, number, limits) for number, cells in columns))
 
 
 def _checked_archive(data: bytes, limits: Limits) -> io.BytesIO:
@@ -83,10 +83,10 @@ def _checked_archive(data: bytes, limits: Limits) -> io.BytesIO:
     survive its running out of memory. A far-off cell, a text repeated a million times or a false size in
     the directory must therefore be found before it starts, and it must see the very bytes that were checked.
     """
-    if data.count(b"PK\x01\x02") > _MOST_MEMBERS:
+    if data.count(b"PK\x01\x02") > _MAX_MEMBERS:
         raise IntakeError(too_unpacked(limits))
     unpacked = io.BytesIO()
-    survey = _Survey()
+    scan = _WorkbookScan()
     with zipfile.ZipFile(io.BytesIO(data)) as archive, zipfile.ZipFile(unpacked, "w") as checked:
         members = {member.filename: member for member in archive.infolist()}
         _check_workbook(members)
@@ -96,9 +96,9 @@ def _checked_archive(data: bytes, limits: Limits) -> io.BytesIO:
             if name.endswith((".xml", ".rels")):  # pictures and macros are left behind
                 # Reading stops at the declared size, which was added up above.
                 content = archive.read(name)
-                survey.read(content, limits)
+                scan.read(content, limits)
                 checked.writestr(name, content)
-    survey.check_texts(limits)
+    scan.check_texts(limits)
     unpacked.seek(0)
     return unpacked
 
@@ -110,7 +110,7 @@ def _check_workbook(members: dict[str, zipfile.ZipInfo]) -> None:
     raise IntakeError(f"This file is {kind}, not a table; {WANTED}")
 
 
-class _Survey:
+class _WorkbookScan:
     """How far the sheets of a workbook reach, and what their shared texts add up to."""
 
     def __init__(self) -> None:
@@ -189,7 +189,7 @@ class _Survey:
         return number
 
     def _use(self, index: str) -> None:
-        if not self._awaiting or index.isspace():  # what stands between two cells
+        if not self._awaiting or index.isspace():  # white space between two cells
             return
         if self._counted:  # a number in pieces, which the sheet parser may put together otherwise
             raise IntakeError(_DAMAGED_XLSX)
@@ -207,7 +207,7 @@ def _refuse_doctype(*_: Any) -> None:
     raise IntakeError(_DAMAGED_XLSX)
 
 
-def _first_sheet(unpacked: io.BytesIO) -> list[list[Cell]]:
+def _first_sheet(unpacked: io.BytesIO) -> list[list[ExcelCell]]:
     """Return the filled rows of the first sheet with data; a hidden sheet counts only if no other has any."""
     with CalamineWorkbook.from_filelike(unpacked) as workbook:
         sheets = sorted(workbook.sheets_metadata, key=lambda sheet: sheet.visible != SheetVisibleEnum.Visible)
@@ -219,7 +219,7 @@ def _first_sheet(unpacked: io.BytesIO) -> list[list[Cell]]:
     return []
 
 
-def _sheet_column(cells: Sequence[Cell], place: int, limits: Limits) -> pd.Series:
+def _sheet_column(cells: Sequence[ExcelCell], number: int, limits: Limits) -> pd.Series:
     gaps = [isinstance(cell, str) and cell.strip() in text.MISSING for cell in cells]
     kinds = {type(cell) for cell, gap in zip(cells, gaps, strict=True) if not gap}
     values = [None if gap else cell for cell, gap in zip(cells, gaps, strict=True)]
@@ -233,7 +233,7 @@ def _sheet_column(cells: Sequence[Cell], place: int, limits: Limits) -> pd.Serie
         return pd.Series(np.array(values, dtype="datetime64[us]"))
     labels = [None if value is None else _label(value) for value in values]
     if any(label is not None and len(label) > limits.field_characters for label in labels):
-        raise IntakeError(too_long(place, limits))
+        raise IntakeError(too_long(number, limits))
     return pd.Series(labels, dtype="str")
 
 
@@ -243,11 +243,11 @@ def _number_column(values: Sequence[Any], gaps: Sequence[bool]) -> pd.Series:
     known = numbers[~np.asarray(gaps)]
     if not (np.isfinite(known).all() and (known == np.round(known)).all() and (abs(known) <= 2**53).all()):
         return pd.Series(numbers)
-    whole = np.where(gaps, 0, numbers).astype(np.int64)
-    return pd.Series(pd.arrays.IntegerArray(whole, np.asarray(gaps))) if any(gaps) else pd.Series(whole)
+    integers = np.where(gaps, 0, numbers).astype(np.int64)
+    return pd.Series(pd.arrays.IntegerArray(integers, np.asarray(gaps))) if any(gaps) else pd.Series(integers)
 
 
-def _label(cell: Cell) -> str:
+def _label(cell: ExcelCell) -> str:
     if isinstance(cell, bool):
         return str(cell).upper()
     if isinstance(cell, dt.datetime):

@@ -18,7 +18,6 @@ class Limits:
     rows: int = 10_000_000
     """Rows, the header not counted."""
     columns: int = 1_000
-    """Columns."""
     field_characters: int = 32_768
     """Characters in one cell; Excel itself stops at 32,767."""
     decompressed_bytes: int = 2_048 * _MIB
@@ -54,10 +53,10 @@ def check_shape(rows: int, columns: int, limits: Limits) -> None:
         raise IntakeError(f"This table has more than {limits.rows:,} rows; upload a smaller extract of it.")
 
 
-def too_long(place: int, limits: Limits) -> str:
+def too_long(number: int, limits: Limits) -> str:
     """What to say of a cell that is too long; which cell it is stays unsaid, its column is enough."""
     return (
-        f"A cell in column {place} has more than {limits.field_characters:,} characters; shorten it, or check "
+        f"A cell in column {number} has more than {limits.field_characters:,} characters; shorten it, or check "
         "that no quotation mark is missing."
     )
 

@@ -47,11 +47,11 @@ def _parquet_columns(data: bytes, limits: Limits) -> tuple[list[str], list[pa.Ch
         batch.validate(full=True)  # declared sizes, offsets and encodings may all be false
         rows += batch.num_rows
         check_shape(rows, len(names), limits)
-        for place, column in enumerate(batch.columns):
-            held += _weight(column, place + 1, limits)
+        for i, column in enumerate(batch.columns):
+            held += _weight(column, i + 1, limits)
             if held > limits.decompressed_bytes:
                 raise IntakeError(too_unpacked(limits))
-            pieces[place].append(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
+            pieces[i].append(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
     if rows == 0:
         raise IntakeError(NO_ROWS)
     return names, [pa.chunked_array(arrays) for arrays in pieces]
@@ -78,14 +78,14 @@ def _check_kind(name: str, kind: pa.DataType) -> None:
     )
 
 
-def _weight(column: pa.Array, place: int, limits: Limits) -> int:
+def _weight(column: pa.Array, number: int, limits: Limits) -> int:
     """Return the bytes that a piece of a column will take, having checked its texts."""
     if not pa.types.is_dictionary(column.type):
         return max(int(column.nbytes), 8 * len(column))
     if not _is_text(column.type.value_type):
         return 8 * len(column)
     if text.exceeds(column.dictionary, limits.field_characters):
-        raise IntakeError(too_long(place, limits))
+        raise IntakeError(too_long(number, limits))
     lengths = pc.cast(pc.binary_length(column.dictionary), pa.int64())
     return int(pc.sum(lengths.take(column.indices)).as_py() or 0) + 8 * len(column)
 

@@ -122,8 +122,8 @@ def _read_text(data: bytes, limits: Limits, header: bool | None) -> pd.DataFrame
 
 
 def _typed_columns(strings: list[pa.ChunkedArray], limits: Limits, *, decimal_comma: bool) -> Iterator[pd.Series]:
-    for place in range(len(strings)):
-        column, strings[place] = strings[place], None  # its text is freed as soon as it has a type
+    for i in range(len(strings)):
+        column, strings[i] = strings[i], None  # its text is freed as soon as it has a type
         if text.exceeds(column, limits.field_characters):
-            raise IntakeError(too_long(place + 1, limits))
+            raise IntakeError(too_long(i + 1, limits))
         yield series_of(text.typed(column, decimal_comma=decimal_comma))

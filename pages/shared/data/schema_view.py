@@ -11,7 +11,7 @@ import streamlit as st
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.table.column import KINDS, ORIGINS
-from dpsynth_core.table.schema import MOST_DECLARED
+from dpsynth_core.table.schema import MAX_DECLARED_BY
 from pages.shared.data.actions import (
     account_of,
     adopt_account_terms,
@@ -129,7 +129,7 @@ def ask_declarer(session: Session) -> None:
     name = st.text_input(
         "Who states that these facts are public?",
         value=session.declared_by,
-        max_chars=MOST_DECLARED,
+        max_chars=MAX_DECLARED_BY,
         placeholder="Name and role, and where the facts are written down",
         help="Optional. Kept with the schema and shown to the reviewer. It is never part of what is published.",
     )

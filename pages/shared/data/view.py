@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from dpsynth_core.charts import column_chart, pair_size_chart, range_chart
-from dpsynth_core.table.encoding import touched
+from dpsynth_core.table.encoding import moved_cells
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.examples.base import MAX_ROWS
 from pages.shared.data.actions import choose_mode, load_example, load_upload
@@ -149,7 +149,7 @@ def _explain_touched(session: Session) -> None:
     """How many cells do not fit: told for teaching only, because it depends on the rows."""
     assert session.data is not None  # noqa: S101
     assert session.schema is not None  # noqa: S101
-    moved = {name: t for name, t in touched(session.data.table, session.schema).items() if t.total}
+    moved = {name: t for name, t in moved_cells(session.data.table, session.schema).items() if t.total}
     if not moved:
         st.caption("Every value fits the declared facts.")
         return

@@ -135,7 +135,7 @@ def test_any_parameters_of_any_schema_give_rows_that_respect_it(schema: Schema, 
         assert ((values >= -1e-12) & (values <= 0.25)).all()
         score.settle(theta[0], j)
     rows = SequentialModel.of(score).sample(9, noise(1))
-    assert all(moved.total == 0 for moved in dp.encoding.touched(rows, schema).values())
+    assert all(moved.total == 0 for moved in dp.encoding.moved_cells(rows, schema).values())
 
 
 def test_the_score_is_the_best_trees() -> None:
