@@ -30,12 +30,12 @@ LOUD = 1e3
 class CanaryGame(Game):
     """The game with such critics."""
 
-    def listen(self, players: Players, turn: int, parts: Sequence[NDArray[np.float32]]) -> tuple[NDArray[Any], float]:  # noqa: ARG002
+    def ask(self, players: Players, turn: int, parts: Sequence[NDArray[np.float32]]) -> tuple[NDArray[Any], float]:  # noqa: ARG002
         """Loud, along one coordinate, up and down in turn over the generated rows, so that their mean is silent."""
         out = np.zeros((len(parts), self.shape.batch, self.shape.width))
         turns = (-1.0) ** np.arange(self.shape.batch)
-        for place, part in enumerate(parts):
-            out[place, :, 0] = LOUD * turns * _sign(part)
+        for index, part in enumerate(parts):
+            out[index, :, 0] = LOUD * turns * _sign(part)
         return out, 0.0
 
 

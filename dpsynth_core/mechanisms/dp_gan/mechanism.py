@@ -8,9 +8,9 @@ from typing import ClassVar, Self
 from dpsynth_core.errors import ParameterError, check_between, check_int
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.dp_gan.generator import Generator
-from dpsynth_core.mechanisms.dp_gan.layout import Layout
+from dpsynth_core.mechanisms.dp_gan.network_shape import NetworkShape
+from dpsynth_core.mechanisms.dp_gan.point_layout import PointLayout
 from dpsynth_core.mechanisms.dp_gan.schedule import Schedule
-from dpsynth_core.mechanisms.dp_gan.shape import Shape
 from dpsynth_core.mechanisms.dp_gan.training import GRADIENTS, Game
 from dpsynth_core.mechanisms.parameters import setting
 from dpsynth_core.mechanisms.plan import Plan, Stage
@@ -20,57 +20,58 @@ from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
-MOST_COORDINATES = 1_024
+MAX_COORDINATES = 1_024
 """Numbers and labels of all columns together: a network's width."""
 FEW_ROWS = 5_000
-"""Rows times epsilon below which little but noise is to be expected."""
-LEAST_PART, MOST_PART = 5, 50
-"""Rows of a critic, unless told otherwise."""
-LEAST_ROUNDS, MOST_ROUNDS = 40, 200
-"""Of training, unless told otherwise."""
-COMPILING, SECONDS_PER_CRITIC = 6.0, 2.5e-5
-"""Of computing: once, and for each critic's step at a width of 32."""
+"""Rows times epsilon below which the result is mostly noise."""
+MIN_PART, MAX_PART = 5, 50
+"""Default range for the rows of a critic."""
+MIN_ROUNDS, MAX_ROUNDS = 40, 200
+"""Default range for the rounds of training."""
+COMPILING_SECONDS, SECONDS_PER_CRITIC_STEP = 6.0, 2.5e-5
+"""Once, and for each critic's step at a width of 32."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DPGAN(Mechanism):
-    """Train a generator of rows against many critics, each of which knows a few rows of its own.
+    """Train a generator of rows against many critics, each of which sees a few rows of its own.
 
-    Every round draws some critics, which nobody learns, and trains them anew. What flows back from a critic to each
+    Every round draws some critics, in secret, and trains them anew. The gradient that a critic returns for each
     generated row is clipped, and noise is added before the generator sees it. Only the generator is released.
     """
 
     key: ClassVar[str] = "dp_gan"
     title: ClassVar[str] = "DP GAN"
-    summary: ClassVar[str] = "Trains a neural network to invent rows that critics with few rows each cannot tell apart."
+    summary: ClassVar[str] = (
+        "Trains a neural network to generate rows that critics, each with a few original rows, cannot tell apart."
+    )
     good_for: ClassVar[str] = (
-        "Comparing, and tables of tens of thousands of rows. Small tables come out badly, and groups may differ where "
-        "they do not in the original."
+        "Comparison, and tables with tens of thousands of rows. Small tables come out badly, and groups may differ "
+        "although they do not in the original."
     )
     beware: ClassVar[str] = (
-        "Numbers come out roughly, rare labels may be lost, and groups that are alike may come out different: tests on "
-        "its rows find differences that are not there."
+        "Numbers are only roughly right, rare labels may be lost, and groups that are alike may come out different: "
+        "tests on its rows find differences that do not exist."
     )
     counts_cells: ClassVar[bool] = False
     paper: ClassVar[str] = "Chen, Orekondy & Fritz (2020), as compared by Montoya Perez et al. (2024)."
     needs_delta: ClassVar[bool] = True
     audit_runs: ClassVar[int] = 0
 
-    rows_per_critic: int | None = setting(None, title="Rows of a critic")
-    """Rows that each critic knows. The fewer, the less noise, and the less a critic can tell. None: from the rows and
-    epsilon."""
+    rows_per_critic: int | None = setting(None, title="Rows per critic")
+    """Rows that each critic sees. Fewer rows mean less noise, but weaker critics. None: from the rows and epsilon."""
     rounds: int | None = setting(None, title="Rounds of training")
-    """Steps of the generator. The budget is spent at the last one, and not before: more rounds mean more noise in each.
-    None: from the rows and epsilon."""
+    """Steps of the generator. All rounds together spend the budget, so more rounds mean more noise in each. None: from
+    the rows and epsilon."""
     noise_multiplier: float = setting(1.07, title="Noise multiplier", advanced=True)
-    """Noise over the most that one row can move. As many critics are heard in a round as need about this much; the
-    exact noise follows from epsilon and delta."""
-    batch: int = setting(16, title="Generated rows in a round", advanced=True)
-    """Rows at which each critic is asked in which direction they should change."""
-    hidden: int = setting(64, title="Nodes of a hidden layer", advanced=True)
+    """Noise relative to the most that one row can change. It decides how many critics a round uses; the exact noise
+    follows from epsilon and delta."""
+    batch: int = setting(16, title="Generated rows per round", advanced=True)
+    """Rows for which each critic says in which direction they should change."""
+    hidden: int = setting(64, title="Nodes per hidden layer", advanced=True)
     """Size of the two hidden layers of both networks."""
-    critic_steps: int = setting(25, title="Steps of a critic", advanced=True)
-    """Steps that a new critic learns for; they cost no privacy, because a critic is never released."""
+    critic_steps: int = setting(25, title="Training steps per critic", advanced=True)
+    """They cost no privacy, because a critic is never released."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -85,10 +86,10 @@ class DPGAN(Mechanism):
     def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
         """Parameters from public facts only; they adapt to the noise by themselves."""
         granted = exact(epsilon, parameter="epsilon")
-        part, rounds = _part(n, float(granted)), _rounds(n, float(granted))
-        size = _checked(schema).size
+        part, rounds = _rows_per_critic(n, float(granted)), _rounds(n, float(granted))
+        size = _layout(schema).size
         reason = (
-            f"{max(1, n // part):,} critics know about {part} rows each; the generator learns {size} "
+            f"{max(1, n // part):,} critics see about {part} rows each; the generator learns {size} "
             f"coordinate(s) from their noisy gradients in {rounds} rounds."
         )
         if n * granted < FEW_ROWS:
@@ -97,7 +98,7 @@ class DPGAN(Mechanism):
 
     @classmethod
     def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:  # noqa: ARG003  alike for all tables
-        """Few rounds and small networks, as the argument is the same for all: some critics a round, and all of them."""
+        """Few rounds and small networks, as the argument is the same for all: some critics per round, and all."""
         return {
             "some critics": cls(rows_per_critic=5, rounds=4, batch=2, hidden=8, critic_steps=2),
             "all critics": cls(rows_per_critic=5, rounds=2, batch=2, hidden=8, critic_steps=2, noise_multiplier=1e5),
@@ -105,7 +106,7 @@ class DPGAN(Mechanism):
 
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
         """One paid step: all rounds are calibrated and paid for together."""
-        layout, schedule = _checked(schema), self._schedule(n, budget)
+        layout, schedule = _layout(schema), self._schedule(n, budget)
         critic_steps = schedule.rounds * schedule.chosen * self.critic_steps
         return Plan(
             stages=(Stage(label=GRADIENTS, epsilon=budget.epsilon, scale=None),),
@@ -113,46 +114,48 @@ class DPGAN(Mechanism):
             cells=layout.size,
             draws=schedule.rounds * self.batch * layout.size,
             values=n * len(schema.columns),
-            computing=COMPILING + critic_steps * SECONDS_PER_CRITIC * (1 + layout.width / 32),
+            computing=COMPILING_SECONDS + critic_steps * SECONDS_PER_CRITIC_STEP * (1 + layout.width / 32),
         )
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> Generator:
-        """Deal the rows out to critics; in every round sanitise what some of them say, and let the generator learn."""
+        """Deal the rows to critics; in every round sanitise the gradients of some of them and train the generator."""
         return self._game(table, noise.budget).play(table, noise, progress)
 
     def _game(self, table: PrivateTable, budget: Budget) -> Game:
-        layout, schedule = _checked(table.schema), self._schedule(table.n, budget)
+        layout, schedule = _layout(table.schema), self._schedule(table.n, budget)
         largest = -(-table.n // schedule.parts)
-        shape = Shape(
-            width=layout.width, hidden=self.hidden, batch=self.batch, critic_steps=self.critic_steps,
-            part=max(2 * MOST_PART, 1 << (largest - 1).bit_length()),
-        )  # fmt: skip
+        shape = NetworkShape(
+            width=layout.width,
+            hidden=self.hidden,
+            batch=self.batch,
+            critic_steps=self.critic_steps,
+            part=max(2 * MAX_PART, 1 << (largest - 1).bit_length()),
+        )
         return Game(layout=layout, shape=shape, schedule=schedule)
 
     def _schedule(self, n: int, budget: Budget) -> Schedule:
         epsilon = float(budget.epsilon)
-        return Schedule.of(
-            n, budget, rows_per_critic=self.rows_per_critic or _part(n, epsilon),
-            rounds=self.rounds or _rounds(n, epsilon), multiplier=self.noise_multiplier,
-        )  # fmt: skip
+        part, rounds = self.rows_per_critic or _rows_per_critic(n, epsilon), self.rounds or _rounds(n, epsilon)
+        return Schedule.of(n, budget, rows_per_critic=part, rounds=rounds, multiplier=self.noise_multiplier)
 
 
-def _part(n: int, epsilon: float) -> int:
-    """Few rows a critic where noise prevails; more where there is room, because such critics see more."""
-    return max(LEAST_PART, min(MOST_PART, int(n * min(epsilon, 10.0)) // 1_000))
+def _rows_per_critic(n: int, epsilon: float) -> int:
+    """Few rows per critic where noise dominates; more where there is room, because such critics see more."""
+    return max(MIN_PART, min(MAX_PART, int(n * min(epsilon, 10.0)) // 1_000))
 
 
 def _rounds(n: int, epsilon: float) -> int:
-    """Many small steps find their way better than few large ones, but where noise prevails it makes no difference."""
-    return max(LEAST_ROUNDS, min(MOST_ROUNDS, int(n * min(epsilon, 10.0)) // 5))
+    """Many small steps work better than few large ones, but where noise dominates it makes no difference."""
+    return max(MIN_ROUNDS, min(MAX_ROUNDS, int(n * min(epsilon, 10.0)) // 5))
 
 
-def _checked(schema: Schema) -> Layout:
-    layout = Layout.of(schema)
-    if layout.size > MOST_COORDINATES:
+def _layout(schema: Schema) -> PointLayout:
+    layout = PointLayout.of(schema)
+    if layout.size > MAX_COORDINATES:
         raise ParameterError(
-            "schema", f"{len(schema.columns)} columns with {layout.size:,} numbers and labels",
-            allowed=f"at most {MOST_COORDINATES:,} numbers and labels in all",
+            "schema",
+            f"{len(schema.columns)} columns with {layout.size:,} numbers and labels",
+            allowed=f"at most {MAX_COORDINATES:,} numbers and labels in all",
             remedy="Leave out or merge labels, or use private_pgm.",
-        )  # fmt: skip
+        )
     return layout

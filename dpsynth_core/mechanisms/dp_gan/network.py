@@ -2,7 +2,7 @@
 
 Nothing here keeps a state. A critic starts anew in every round, from weights that do not depend on the data, so the
 gradients it hands back are a function of its own rows, of the generator and of public randomness, and of nothing else:
-``docs/proofs.md``, section 20, rests on that. JAX takes long to import, so this module is imported only where needed.
+``docs/proofs.md``, section 20, depends on that. JAX takes long to import, so this module is imported only where needed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 import optax
 
 from dpsynth_core.jit import keep_programs
-from dpsynth_core.mechanisms.dp_gan.layout import Layout
-from dpsynth_core.mechanisms.dp_gan.shape import LOGIT_BOUND, SLOPE, TEMPERATURE, Shape
+from dpsynth_core.mechanisms.dp_gan.network_shape import LOGIT_BOUND, SLOPE, TEMPERATURE, NetworkShape
+from dpsynth_core.mechanisms.dp_gan.point_layout import PointLayout
 
 keep_programs(jax)
 
@@ -29,8 +29,8 @@ clipped."""
 CRITIC_RULE = optax.adam(3e-3, b1=0.5, b2=0.9)
 RULE = optax.scale_by_adam(b1=0.5, b2=0.99)
 """The generator's; its rate changes from round to round."""
-LARGEST_RATE, CALM_RATE = 0.01, 0.002
-"""Of the generator: at most, and where the noise on a mean gradient is as large as the gradient may be."""
+MAX_RATE, UNIT_NOISE_RATE = 0.01, 0.002
+"""Learning rate of the generator: at most, and where noise on a mean gradient is as large as the gradient may be."""
 
 
 class Coordinates(NamedTuple):
@@ -43,12 +43,12 @@ class Coordinates(NamedTuple):
     alike: jax.Array
     """1 where two coordinates are labels of the same column."""
     gates: jax.Array
-    """For each coordinate, the one that says whether it is there."""
+    """For each coordinate, the one that says whether it is present."""
     gated: jax.Array
-    """1 where there is such a one."""
+    """1 where there is one."""
 
 
-def coordinates(layout: Layout) -> Coordinates:
+def coordinates(layout: PointLayout) -> Coordinates:
     """The arrays of a layout."""
     groups, gates = layout.groups, layout.gates
     labels = groups >= 0
@@ -70,8 +70,8 @@ def fresh(key: jax.Array, sizes: tuple[int, ...]) -> Weights:
     ]
 
 
-def fresh_generator(shape: Shape, key: jax.Array) -> Weights:
-    """A generator at its start: its last layer is small, so that all labels are about equally likely."""
+def fresh_generator(shape: NetworkShape, key: jax.Array) -> Weights:
+    """An untrained generator: its last layer is small, so that all labels are about equally likely."""
     weights = fresh(key, shape.generator)
     last, bias = weights[-1]
     return [*weights[:-1], (last * 0.3, bias)]
@@ -85,7 +85,7 @@ def forward(weights: Weights, inputs: jax.Array) -> jax.Array:
     return inputs @ matrix + bias
 
 
-def emit(weights: Weights, key: jax.Array, rows: int, shape: Shape, where: Coordinates) -> jax.Array:
+def emit(weights: Weights, key: jax.Array, rows: int, shape: NetworkShape, where: Coordinates) -> jax.Array:
     """Generated rows: numbers through tanh, labels as a soft choice (Gumbel-softmax; Jang et al. 2017)."""
     own, choice = jax.random.split(key)
     raw = forward(weights, jax.random.normal(own, (rows, shape.latent)))
@@ -98,7 +98,7 @@ def emit(weights: Weights, key: jax.Array, rows: int, shape: Shape, where: Coord
 
 
 def score(weights: Weights, row: jax.Array) -> jax.Array:
-    """The critic's opinion of one row."""
+    """The critic's score of one row."""
     return forward(weights, row)[0]
 
 
@@ -126,7 +126,7 @@ def critic_loss(weights: Weights, real: jax.Array, fake: jax.Array, mix: jax.Arr
 
 
 def trained(
-    weights: Weights, rows: jax.Array, size: jax.Array, key: jax.Array, *, shape: Shape, where: Coordinates
+    weights: Weights, rows: jax.Array, size: jax.Array, key: jax.Array, *, shape: NetworkShape, where: Coordinates
 ) -> tuple[Weights, jax.Array]:
     """A new critic that has learned to tell the first ``size`` rows from generated ones, and the gap it found."""
     start, pool, mixing, picking = jax.random.split(key, 4)
@@ -149,14 +149,20 @@ def trained(
 
 @partial(jax.jit, static_argnames="shape")
 def gradients(
-    weights: Weights, rows: jax.Array, sizes: jax.Array, key: jax.Array, batch_key: jax.Array, *, shape: Shape,
+    weights: Weights,
+    rows: jax.Array,
+    sizes: jax.Array,
+    key: jax.Array,
+    batch_key: jax.Array,
+    *,
+    shape: NetworkShape,
     where: Coordinates,
-) -> tuple[jax.Array, jax.Array]:  # fmt: skip
+) -> tuple[jax.Array, jax.Array]:
     """For each part a new critic's gradient at each generated row, one by one; and the gap that it found.
 
     Args:
         weights: Of the generator.
-        rows: For each part its rows, filled up to a common number.
+        rows: For each part its rows, padded to a common number.
         sizes: How many rows each part has.
         key: Public randomness; all critics of a round start alike.
         batch_key: The same as the generator's step will use.
@@ -169,20 +175,26 @@ def gradients(
         critic, gap = trained(weights, part, size, key, shape=shape, where=where)
         return jax.vmap(jax.grad(score, argnums=1), (None, 0))(critic, batch), gap
 
-    found: tuple[jax.Array, jax.Array] = jax.vmap(one)(rows, sizes)
-    return found
+    result: tuple[jax.Array, jax.Array] = jax.vmap(one)(rows, sizes)
+    return result
 
 
-def learning_rate(blur: float) -> float:
+def learning_rate(noise_std: float) -> float:
     """The more noise, the shorter the steps."""
-    return float(min(LARGEST_RATE, CALM_RATE / blur))
+    return float(min(MAX_RATE, UNIT_NOISE_RATE / noise_std))
 
 
 @partial(jax.jit, static_argnames="shape")
 def improved(
-    weights: Weights, memory: Any, noisy: jax.Array, batch_key: jax.Array, rate: float, *, shape: Shape,
+    weights: Weights,
+    memory: Any,
+    noisy: jax.Array,
+    batch_key: jax.Array,
+    rate: float,
+    *,
+    shape: NetworkShape,
     where: Coordinates,
-) -> tuple[Weights, Any, jax.Array]:  # fmt: skip
+) -> tuple[Weights, Any, jax.Array]:
     """One step of the generator along the sanitised gradient: nothing else about the data enters."""
 
     def loss(weights: Weights) -> jax.Array:

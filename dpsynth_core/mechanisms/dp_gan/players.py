@@ -1,4 +1,4 @@
-"""The generator and its critics as they stand in one training, and their moves in JAX."""
+"""The generator and its critics during one training, and their moves in JAX."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from numpy.typing import NDArray
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.mechanisms.dp_gan import network
 from dpsynth_core.mechanisms.dp_gan.generator import Layers
-from dpsynth_core.mechanisms.dp_gan.layout import Layout
-from dpsynth_core.mechanisms.dp_gan.shape import Shape
+from dpsynth_core.mechanisms.dp_gan.network_shape import NetworkShape
+from dpsynth_core.mechanisms.dp_gan.point_layout import PointLayout
 
-SIDE_BY_SIDE = 4
-"""Critics that are trained at once; always so many, so that one compiled function serves every schedule."""
+CRITICS_AT_ONCE = 4
+"""Critics that are trained together; always so many, so that one compiled function serves every schedule."""
 
 
 class Players:
     """A generator in training. Critics have no memory: each round trains new ones."""
 
-    def __init__(self, layout: Layout, shape: Shape, *, rounds: int, blur: float, key: int) -> None:
+    def __init__(self, layout: PointLayout, shape: NetworkShape, *, rounds: int, noise_std: float, key: int) -> None:
         self._shape, self._rounds, self._where = shape, rounds, network.coordinates(layout)
         self._key = jax.random.key(key)
         self._weights = network.fresh_generator(shape, jax.random.fold_in(self._key, 0))
         self._memory = network.RULE.init(self._weights)
         self._mean = self._weights
-        self._rate = network.learning_rate(blur)
+        self._rate = network.learning_rate(noise_std)
 
     def _keys(self, turn: int) -> tuple[jax.Array, jax.Array]:
         critics, batch = jax.random.split(jax.random.fold_in(self._key, turn + 1))
         return critics, batch
 
     def compile(self) -> None:
-        """Have both moves compiled, on rows that are no one's."""
+        """Have both moves compiled, on rows that belong to nobody."""
         nobody = np.zeros((1, self._shape.width), dtype=np.float32)
         self.gradients(0, [nobody])
         step = jnp.zeros((self._shape.batch, self._shape.width))
@@ -47,19 +47,19 @@ class Players:
     def gradients(self, turn: int, parts: Sequence[NDArray[np.float32]]) -> tuple[NDArray[Any], float]:
         """Each new critic's gradients at the round's generated rows, and the mean gap that the critics see: private."""
         critics, batch = self._keys(turn)
-        found, gaps = [], []
-        for start in range(0, len(parts), SIDE_BY_SIDE):
-            some = parts[start : start + SIDE_BY_SIDE]
-            rows = np.zeros((SIDE_BY_SIDE, self._shape.part, self._shape.width), dtype=np.float32)
-            sizes = np.ones(SIDE_BY_SIDE, dtype=np.int32)
-            for place, part in enumerate(some):
-                rows[place, : len(part)], sizes[place] = part, len(part)
+        gradients, gaps = [], []
+        for start in range(0, len(parts), CRITICS_AT_ONCE):
+            some = parts[start : start + CRITICS_AT_ONCE]
+            rows = np.zeros((CRITICS_AT_ONCE, self._shape.part, self._shape.width), dtype=np.float32)
+            sizes = np.ones(CRITICS_AT_ONCE, dtype=np.int32)
+            for index, part in enumerate(some):
+                rows[index, : len(part)], sizes[index] = part, len(part)
             slopes, gap = network.gradients(
                 self._weights, rows, sizes, critics, batch, shape=self._shape, where=self._where
             )
-            found.append(np.asarray(slopes)[: len(some)])
+            gradients.append(np.asarray(slopes)[: len(some)])
             gaps.append(np.asarray(gap)[: len(some)])
-        return np.concatenate(found), float(np.concatenate(gaps).mean())
+        return np.concatenate(gradients), float(np.concatenate(gaps).mean())
 
     def learn(self, turn: int, gradient: FloatArray) -> float:
         """One step of the generator along a sanitised gradient; how far its weights moved."""

@@ -1,4 +1,4 @@
-"""How many critics there are, how many of them each round hears, and with how much noise: from public facts only."""
+"""How many critics there are, how many of them each round uses, and with how much noise: from public facts only."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dpsynth_core.errors import ParameterError
 from dpsynth_core.privacy.accounting import gaussian_mu, min_multiplier
 from dpsynth_core.privacy.budget import Budget
 
-MOST_CHOSEN = 16
+MAX_CHOSEN = 16
 """Critics of a round, which are trained side by side."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """What the rounds do to the rows."""
+    """How the rounds use the rows."""
 
     parts: int
     """Disjoint parts of the rows, each with a critic of its own."""
     chosen: int
-    """Parts that each round looks at, drawn afresh."""
+    """Parts that each round uses, drawn anew each time."""
     rounds: int
     """Steps of the generator."""
     multiplier: float
@@ -31,16 +31,16 @@ class Schedule:
         """As few critics a round as need the given noise multiplier; if even all of them need less, less noise.
 
         With few critics a round and little noise, one more would be nearly free; beyond a multiplier of about one,
-        hearing twice as many needs twice the noise.
+        twice as many need twice the noise.
         """
         if budget.delta <= 0:
             raise ParameterError(
-                "delta", 0, allowed="greater than 0 for Gaussian noise", remedy="Take for instance 1e-6."
+                "delta", 0, allowed="greater than 0 for Gaussian noise", remedy="Use 1e-6, for instance."
             )
         parts = max(1, n // rows_per_critic)
-        chosen, most = 1, min(parts, MOST_CHOSEN)
-        while chosen < most and expected_multiplier(chosen / parts, rounds, budget) < multiplier:
-            chosen = min(2 * chosen, most)
+        chosen, limit = 1, min(parts, MAX_CHOSEN)
+        while chosen < limit and expected_multiplier(chosen / parts, rounds, budget) < multiplier:
+            chosen = min(2 * chosen, limit)
         expected = expected_multiplier(chosen / parts, rounds, budget)
         return cls(parts=parts, chosen=chosen, rounds=rounds, multiplier=expected)
 
@@ -49,7 +49,7 @@ class Schedule:
         return min_multiplier(self.chosen / self.parts, self.rounds, budget.epsilon, budget.delta)
 
     @property
-    def blur(self) -> float:
+    def noise_std(self) -> float:
         """Standard deviation of the noise on a coordinate of a round's mean gradient, whose norm is at most one."""
         return 2 * self.multiplier / self.chosen
 

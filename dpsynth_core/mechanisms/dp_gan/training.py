@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from dpsynth_core.arrays import IntArray
 from dpsynth_core.mechanisms.dp_gan.generator import Generator
-from dpsynth_core.mechanisms.dp_gan.layout import Layout
-from dpsynth_core.mechanisms.dp_gan.sanitise import mean_gradient, sampled_draw, summed
+from dpsynth_core.mechanisms.dp_gan.network_shape import NetworkShape
+from dpsynth_core.mechanisms.dp_gan.point_layout import PointLayout
+from dpsynth_core.mechanisms.dp_gan.sanitise import clipped_sum, mean_gradient, sampled_draw
 from dpsynth_core.mechanisms.dp_gan.schedule import Schedule
-from dpsynth_core.mechanisms.dp_gan.shape import Shape
 from dpsynth_core.privacy.accounting import SampledDraw
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.privacy.primitives import Charge
@@ -28,18 +28,16 @@ GRADIENTS = "gradients from the critics"
 MOVEMENT = "Length of the generator's step"
 GAP = "Gap that the critics see between original and generated rows"
 PLANNED, COMPILED, TRAINED = 0.02, 0.1, 0.98
+"""Progress at the end of each phase."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Game:
     """Everything public about the training."""
 
-    layout: Layout
-    """Which coordinate belongs to which column."""
-    shape: Shape
-    """Sizes of the networks."""
+    layout: PointLayout
+    shape: NetworkShape
     schedule: Schedule
-    """Critics and rounds."""
 
     def play(self, table: PrivateTable, noise: Noise, progress: Progress) -> Generator:
         """Train, spending the whole budget in ``schedule.rounds`` equal draws."""
@@ -50,16 +48,16 @@ class Game:
         draw = self.draw(schedule.calibrated(budget))
         progress("Compiling the networks", PLANNED)
         key = int(noise.integers(2**31, 1)[0])
-        players = Players(self.layout, self.shape, rounds=schedule.rounds, blur=schedule.blur, key=key)
+        players = Players(self.layout, self.shape, rounds=schedule.rounds, noise_std=schedule.noise_std, key=key)
         players.compile()
-        parts = dealt(table.n, schedule.parts, noise)
+        parts = deal_rows(table.n, schedule.parts, noise)
         rows = self.layout.encode(table).astype(np.float32)
         charge = noise.open_sampled(draw, schedule.rounds, epsilon=budget.epsilon, delta=budget.delta, label=GRADIENTS)
         for turn in range(schedule.rounds):
-            # Which critics are heard is drawn afresh and never told: the accounting rests on it.
-            heard = noise.distinct(schedule.parts, schedule.chosen)
-            gradients, gap = self.listen(players, turn, [rows[parts[part]] for part in heard])
-            noisy = self.sanitised(gradients[..., : self.layout.size], noise, draw, charge)
+            # Which critics are used is drawn anew and never revealed: the accounting depends on it.
+            selected = noise.distinct(schedule.parts, schedule.chosen)
+            gradients, gap = self.ask(players, turn, [rows[parts[part]] for part in selected])
+            noisy = self.sanitise(gradients[..., : self.layout.size], noise, draw, charge)
             moved = players.learn(turn, mean_gradient(noisy, schedule.chosen))
             points = [Point(series=MOVEMENT, x=turn + 1, y=moved, along="round", releasable=True)]
             if not noise.secure:
@@ -73,15 +71,15 @@ class Game:
         chosen, parts = self.schedule.chosen, self.schedule.parts
         return sampled_draw(batch=self.shape.batch, multiplier=multiplier, chosen=chosen, parts=parts)
 
-    def listen(self, players: Players, turn: int, parts: Sequence[NDArray[np.float32]]) -> tuple[NDArray[Any], float]:
-        """What the critics of these parts say of each generated row: private."""
+    def ask(self, players: Players, turn: int, parts: Sequence[NDArray[np.float32]]) -> tuple[NDArray[Any], float]:
+        """The gradients that the critics of these parts return for each generated row: private."""
         return players.gradients(turn, parts)
 
-    def sanitised(self, gradients: NDArray[Any], noise: Noise, draw: SampledDraw, charge: Charge) -> IntArray:
+    def sanitise(self, gradients: NDArray[Any], noise: Noise, draw: SampledDraw, charge: Charge) -> IntArray:
         """The same, clipped one by one, added up and with noise: public."""
-        return noise.gaussian(summed(gradients), draw, charge)
+        return noise.gaussian(clipped_sum(gradients), draw, charge)
 
 
-def dealt(n: int, parts: int, noise: Noise) -> list[IntArray]:
-    """The rows' places dealt out at random to so many parts of (nearly) equal size, whatever the rows hold."""
+def deal_rows(n: int, parts: int, noise: Noise) -> list[IntArray]:
+    """Row indices dealt at random to so many parts of (nearly) equal size, whatever the rows hold."""
     return np.array_split(noise.distinct(n, n).astype(np.int64), parts)

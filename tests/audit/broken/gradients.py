@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpsynth_core.arrays import IntArray
 from dpsynth_core.audit.canary import CanaryGame, CanaryGradients
-from dpsynth_core.mechanisms.dp_gan.sanitise import CLIP, STEPS, summed
+from dpsynth_core.mechanisms.dp_gan.sanitise import CLIP, STEPS, clipped_sum
 from dpsynth_core.mechanisms.dp_gan.training import Game
 from dpsynth_core.privacy.accounting import SampledDraw
 from dpsynth_core.privacy.noise import Noise
@@ -19,7 +19,7 @@ from tests.audit.broken.sources import HalfNoise
 
 
 class _ClipsBatches(CanaryGame):
-    def sanitised(self, gradients: NDArray[Any], noise: Noise, draw: SampledDraw, charge: Charge) -> IntArray:
+    def sanitise(self, gradients: NDArray[Any], noise: Noise, draw: SampledDraw, charge: Charge) -> IntArray:
         mean = np.linalg.norm(gradients.mean(axis=1, keepdims=True), axis=2, keepdims=True)
         whole = np.trunc(gradients / np.maximum(mean, CLIP) * STEPS).astype(np.int64)
         return noise.gaussian(whole.sum(axis=0), draw, charge)
@@ -32,10 +32,10 @@ class PerBatchClipping(CanaryGradients):
 
 
 class _ListensTwice(CanaryGame):
-    def sanitised(self, gradients: NDArray[Any], noise: Noise, draw: SampledDraw, charge: Charge) -> IntArray:
-        noisy = super().sanitised(gradients, noise, draw, charge)
+    def sanitise(self, gradients: NDArray[Any], noise: Noise, draw: SampledDraw, charge: Charge) -> IntArray:
+        noisy = super().sanitise(gradients, noise, draw, charge)
         call = Call(
-            primitive="sampled_gaussian", private=summed(gradients), charge=charge,
+            primitive="sampled_gaussian", private=clipped_sum(gradients), charge=charge,
             parameters=(draw.scale, draw.squared, draw.chosen, draw.parts),
         )  # fmt: skip
         return (noisy + cast("IntArray", noise._perform(call))) // 2
@@ -72,9 +72,9 @@ class BatchForgotten(CanaryGradients):
 
 
 class _HalvesNoise(CanaryGame):
-    def sanitised(self, gradients: NDArray[Any], noise: Noise, draw: SampledDraw, charge: Charge) -> IntArray:
+    def sanitise(self, gradients: NDArray[Any], noise: Noise, draw: SampledDraw, charge: Charge) -> IntArray:
         call = Call(
-            primitive="sampled_gaussian", private=summed(gradients), charge=charge,
+            primitive="sampled_gaussian", private=clipped_sum(gradients), charge=charge,
             parameters=(draw.scale / 2, draw.squared, draw.chosen, draw.parts),
         )  # fmt: skip
         return cast("IntArray", noise._perform(call))

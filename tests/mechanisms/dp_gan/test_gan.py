@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import dpsynth_core as dp
-from dpsynth_core.mechanisms.dp_gan.layout import Layout
 from dpsynth_core.mechanisms.dp_gan.mechanism import DPGAN
-from dpsynth_core.mechanisms.dp_gan.sanitise import STEPS, on_lattice, sampled_draw, summed
+from dpsynth_core.mechanisms.dp_gan.point_layout import PointLayout
+from dpsynth_core.mechanisms.dp_gan.sanitise import STEPS, clip_to_lattice, clipped_sum, sampled_draw
 from dpsynth_core.mechanisms.dp_gan.schedule import Schedule
-from dpsynth_core.mechanisms.dp_gan.training import GAP, GRADIENTS, MOVEMENT, dealt
+from dpsynth_core.mechanisms.dp_gan.training import GAP, GRADIENTS, MOVEMENT, deal_rows
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.privacy.recording import Recorder, Replay
@@ -48,17 +48,17 @@ def small_table(rows: int = 60, seed: int = 0) -> dp.PrivateTable:
 @settings(max_examples=200)
 def test_whatever_a_critic_says_a_row_moves_no_more_than_declared(gradients: np.ndarray, other: np.ndarray) -> None:
     draw = sampled_draw(batch=3, multiplier=1.0, chosen=2, parts=9)
-    assert ((on_lattice(gradients) ** 2).sum(axis=-1) <= STEPS**2).all()
+    assert ((clip_to_lattice(gradients) ** 2).sum(axis=-1) <= STEPS**2).all()
     changed = gradients.copy()
     changed[1] = other
-    assert ((summed(gradients) - summed(changed)) ** 2).sum() <= draw.squared
+    assert ((clipped_sum(gradients) - clipped_sum(changed)) ** 2).sum() <= draw.squared
 
 
 def test_a_critic_turned_around_moves_all_that_is_declared() -> None:
     one = np.zeros((1, 3, 4))
     one[0, :, 1] = 1e30
     draw = sampled_draw(batch=3, multiplier=1.0, chosen=1, parts=9)
-    moved = ((summed(one) - summed(-one)) ** 2).sum() / draw.squared
+    moved = ((clipped_sum(one) - clipped_sum(-one)) ** 2).sum() / draw.squared
     assert 0.99 < moved <= 1
     assert draw.mu <= 1
 
@@ -66,16 +66,16 @@ def test_a_critic_turned_around_moves_all_that_is_declared() -> None:
 def test_small_gradients_keep_their_direction_and_size() -> None:
     rng = np.random.default_rng(1)
     given_ = rng.normal(0, 0.1, (1, 5, 6))
-    kept = on_lattice(given_) / STEPS
+    kept = clip_to_lattice(given_) / STEPS
     assert np.abs(kept - given_).max() <= 1 / STEPS
-    loud = on_lattice(given_ * 1e6) / STEPS
+    loud = clip_to_lattice(given_ * 1e6) / STEPS
     unit = given_ / np.linalg.norm(given_, axis=-1, keepdims=True)
     assert np.abs(loud - unit).max() <= 2 / STEPS
 
 
 def test_every_row_belongs_to_one_critic_whatever_it_holds() -> None:
     noise = SeededNoise(Budget.of(1), 3)
-    parts = dealt(47, 9, noise)
+    parts = deal_rows(47, 9, noise)
     assert sorted(np.concatenate(parts)) == list(range(47))
     assert {len(part) for part in parts} == {5, 6}
 
@@ -85,7 +85,7 @@ def test_every_row_belongs_to_one_critic_whatever_it_holds() -> None:
 def test_rows_survive_the_way_to_coordinates_and_back(drawn: tuple[Schema, pd.DataFrame]) -> None:
     schema, frame = drawn
     table = dp.PrivateTable(frame, schema)
-    layout = Layout.of(schema)
+    layout = PointLayout.of(schema)
     rows = layout.encode(table)
     assert rows.shape == (table.n, layout.width)
     assert np.abs(rows).max() <= 1
@@ -164,7 +164,7 @@ def test_more_rows_mean_less_noise_and_more_critics() -> None:
     budget = Budget.of(1, DELTA)
     found = [Schedule.of(n, budget, rows_per_critic=10, rounds=200, multiplier=1.07) for n in (100, 1_000, 10_000)]
     assert [each.parts for each in found] == [10, 100, 1_000]
-    assert found[0].blur > found[1].blur > found[2].blur
+    assert found[0].noise_std > found[1].noise_std > found[2].noise_std
     for each in found:
         exact = each.calibrated(budget)
         assert each.multiplier <= exact <= 1.4 * each.multiplier

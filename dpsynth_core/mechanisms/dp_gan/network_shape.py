@@ -5,29 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 SLOPE = 0.2
-"""Of the activation below zero."""
+"""Of the leaky ReLU below zero."""
 LOGIT_BOUND = 10.0
 """Logits of labels stay below this."""
 TEMPERATURE = 0.66
-"""Of the soft choice between labels that critics get to see."""
+"""Of the soft choice between labels that critics see."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape:
+class NetworkShape:
     """Public sizes of everything that is trained."""
 
     width: int
     """Coordinates of a row, rounded up."""
     hidden: int
-    """Nodes of each of two hidden layers, in both networks."""
+    """Nodes of each of the two hidden layers, in both networks."""
     batch: int
     """Generated rows whose gradients are released in one step."""
     critic_steps: int
-    """Steps that a critic learns for."""
+    """Training steps of a critic."""
     part: int
-    """Most rows of a part: those of smaller ones are filled up, so that tables of all sizes share compiled code."""
+    """Maximum rows of a part; smaller parts are padded, so that tables of all sizes share compiled code."""
     critic_batch: int = 16
-    """Rows that a critic looks at in each of its steps."""
+    """Rows of each of a critic's steps."""
     latent: int = 16
     """Random numbers that a generated row is made from."""
 

@@ -1,12 +1,11 @@
-"""Rows as points that networks can look at, and back: which coordinates belong to which column.
+"""Rows as points that networks can read, and back: which coordinates belong to which column.
 
 A number is one coordinate from -1 to 1 over its declared range, a column of labels one coordinate for each label.
-Whether a nullable number is there takes two more. Everything follows from the schema.
+Whether a nullable number is present takes two more. Everything follows from the schema.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,20 +19,19 @@ from dpsynth_core.table.schema import Schema
 
 FEW_VALUES = 10
 """A number that can take no more values than this is treated like labels: no smooth curve fits it."""
-LEAST_WIDTH = 8
+MIN_WIDTH = 8
 """Networks are at least this wide, so that tables of few columns share compiled code."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Block:
+class ColumnBlock:
     """The coordinates of one column."""
 
     column: Column
-    """The declared facts."""
     start: int
     """Its first coordinate."""
     levels: int
-    """Labels, the missing one included; for a nullable number 2 (there or missing), for another number 0."""
+    """Labels, the missing one included; for a nullable number 2 (present or missing), for another number 0."""
     number: bool
     """Whether its first coordinate is a value."""
 
@@ -49,47 +47,47 @@ class Block:
         return self.number + self.levels
 
     def fill(self, positions: Positions, out: FloatArray) -> None:
-        """Write each row's coordinates; a missing number stands at 0, the middle of its range."""
+        """Write each row's coordinates; a missing number is 0, the middle of its range."""
         missing = positions.missing
         if not self.number:
             codes = positions.values.astype(np.int64)
             codes = codes if missing is None else np.where(missing, self.levels - 1, codes)
             out[np.arange(len(codes)), self.labels.start + codes] = 1.0
             return
-        low, high = ends(self.column)
+        low, high = self.column.position_range
         value = np.clip((positions.values.astype(np.float64) - low) / (high - low) * 2 - 1, -1.0, 1.0)
         out[:, self.start] = value if missing is None else np.where(missing, 0.0, value)
         if missing is not None:
             out[np.arange(len(value)), self.labels.start + missing] = 1.0
 
     def positions(self, values: FloatArray, codes: IntArray) -> Positions:
-        """Places in the declared domain from coordinates (a number's value, a label's index)."""
+        """Positions in the declared domain from coordinates (a number's value, a label's index)."""
         missing = codes == self.levels - 1 if self.column.nullable else None
         if not self.number:
             return Positions(values=codes if missing is None else np.where(missing, 0, codes), missing=missing)
-        low, high = ends(self.column)
-        place = low + (np.clip(values, -1.0, 1.0) + 1) / 2 * (high - low)
+        low, high = self.column.position_range
+        position = low + (np.clip(values, -1.0, 1.0) + 1) / 2 * (high - low)
         if self.column.lattice is not None:
-            return Positions(values=np.clip(np.rint(place), low, high).astype(np.int64), missing=missing)
-        return Positions(values=np.clip(place, low, high), missing=missing)
+            return Positions(values=np.clip(np.rint(position), low, high).astype(np.int64), missing=missing)
+        return Positions(values=np.clip(position, low, high), missing=missing)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class PointLayout:
     """Where each column of a schema lies."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[ColumnBlock, ...]
     """In the schema's order."""
 
     @classmethod
-    def of(cls, schema: Schema) -> Layout:
+    def of(cls, schema: Schema) -> PointLayout:
         """Lay the columns out side by side."""
         blocks, start = [], 0
         for column in schema:
-            points = _points(column)
-            number = column.is_numeric and points > FEW_VALUES
-            levels = 2 * column.nullable if number else int(points) + column.nullable
-            blocks.append(Block(column=column, start=start, levels=levels, number=number))
+            points = column.points if column.is_numeric else column.levels
+            number = column.is_numeric and (points is None or points > FEW_VALUES)
+            levels = 2 * column.nullable if number else (points or 0) + column.nullable
+            blocks.append(ColumnBlock(column=column, start=start, levels=levels, number=number))
             start += blocks[-1].size
         return cls(blocks=tuple(blocks))
 
@@ -101,7 +99,7 @@ class Layout:
     @property
     def width(self) -> int:
         """The same rounded up to a power of two: networks of equal width share compiled code."""
-        return max(LEAST_WIDTH, 1 << (self.size - 1).bit_length())
+        return max(MIN_WIDTH, 1 << (self.size - 1).bit_length())
 
     @cached_property
     def numbers(self) -> BoolArray:
@@ -112,15 +110,15 @@ class Layout:
 
     @cached_property
     def groups(self) -> IntArray:
-        """For each coordinate that is a label's share the number of its block, and -1 for others."""
+        """For each coordinate that is a label's share, the index of its block; -1 for others."""
         groups = np.full(self.width, -1, dtype=np.int64)
-        for place, block in enumerate(self.blocks):
-            groups[block.labels] = place
+        for index, block in enumerate(self.blocks):
+            groups[block.labels] = index
         return groups
 
     @cached_property
     def gates(self) -> IntArray:
-        """For each nullable number the coordinate that says it is there, and -1 for others."""
+        """For each nullable number, the coordinate that says that it is present; -1 for others."""
         gates = np.full(self.width, -1, dtype=np.int64)
         for block in self.blocks:
             if block.number and block.levels:
@@ -133,17 +131,3 @@ class Layout:
         for block in self.blocks:
             block.fill(table.positions(block.column.name), rows)
         return rows
-
-
-def ends(column: Column) -> tuple[float, float]:
-    """First and last position of a numeric column."""
-    if column.lattice is not None:
-        return 0.0, float(column.lattice[1] - column.lattice[0])
-    return float(column.lower), float(column.upper)  # type: ignore[arg-type]
-
-
-def _points(column: Column) -> float:
-    """How many values a column can take."""
-    if not column.is_numeric:
-        return column.levels
-    return math.inf if column.lattice is None else column.lattice[1] - column.lattice[0] + 1
