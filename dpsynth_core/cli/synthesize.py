@@ -21,10 +21,10 @@ from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.mechanisms.parameters import Parameter, parameters
 from dpsynth_core.mechanisms.recommend import WHY_RECOMMENDED, recommended
-from dpsynth_core.privacy.budget import Budget, Guarantee
+from dpsynth_core.privacy.budget import Budget, Guarantee, format_amount
 from dpsynth_core.review import Publication, release_bundle
 from dpsynth_core.review.gate import check_publishable
-from dpsynth_core.review.wording import amount, claim, meaning
+from dpsynth_core.review.wording import claim, meaning
 from dpsynth_core.runs.configuration import RunConfig, RunResult, execute
 from dpsynth_core.table.readers.read import read_table
 from dpsynth_core.table.schema import Schema
@@ -113,9 +113,9 @@ def _paid(chosen: argparse.Namespace, table: pd.DataFrame, schema: Schema, order
         bar.close()
     account = ledger.account(name)
     assert account is not None  # noqa: S101  it was charged above
-    left = account.left
-    words = f"Left of the account: epsilon {amount(left.epsilon)}, delta {amount(left.delta)}"
-    words += f", of {amount(account.total.epsilon)} and {amount(account.total.delta)}."
+    epsilon, delta = (format_amount(amount, up=False) for amount in (account.left.epsilon, account.left.delta))
+    words = f"Left of the account: epsilon {epsilon}, delta {delta}"
+    words += f", of {format_amount(account.total.epsilon)} and {format_amount(account.total.delta)}."
     return replace(made, left=f"{words} {note}".rstrip())
 
 

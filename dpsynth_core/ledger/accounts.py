@@ -18,7 +18,6 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -27,7 +26,7 @@ from sqlalchemy.exc import IntegrityError
 
 from dpsynth_core.errors import BudgetError, LedgerError, ParameterError
 from dpsynth_core.ledger.database import create_tables, database, transaction
-from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.budget import Budget, format_amount
 
 T = TypeVar("T")
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
@@ -352,7 +351,7 @@ def _check_left(account: Account, budget: Budget) -> None:
     left = account.left
     if budget.epsilon > left.epsilon or budget.delta > left.delta:
         raise BudgetError(
-            f"This asks for {_shown(budget)}; left: {_shown(left)}, of a total of {_shown(account.total)}. "
+            f"This asks for {_shown(budget)}; left: {_shown(left, up=False)}, of a total of {_shown(account.total)}. "
             "Nothing was drawn. Ask for no more than what is left, or reuse a release that is paid for."
         )
 
@@ -370,11 +369,5 @@ def _json(details: Details | None) -> str:
         raise ParameterError("details", details, allowed="what JSON can hold", remedy=f"{error}.") from error
 
 
-def _shown(amount: Budget | Balance) -> str:
-    return f"epsilon {_number(amount.epsilon)} and delta {_number(amount.delta)}"
-
-
-def _number(value: Fraction) -> str:
-    with localcontext(prec=15):
-        decimal = f"{(Decimal(value.numerator) / Decimal(value.denominator)).normalize():g}"
-    return decimal if Fraction(decimal) == value else f"{value} (about {decimal})"
+def _shown(amount: Budget | Balance, *, up: bool = True) -> str:
+    return f"epsilon {format_amount(amount.epsilon, up=up)} and delta {format_amount(amount.delta, up=up)}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
@@ -44,6 +44,35 @@ def exact(value: Amount, *, parameter: str) -> Fraction:
         return Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
     except (ValueError, OverflowError, TypeError, ZeroDivisionError):
         raise ParameterError(parameter, value, allowed="a finite number") from None
+
+
+def format_amount(value: Amount, *, up: bool = True) -> str:
+    """An epsilon or delta for people: exact where that is short, otherwise about, to four digits.
+
+    Rounding up never understates a loss; with ``up=False`` what is left is not overstated.
+
+    Example:
+        >>> format_amount(Fraction(1, 10)), format_amount("1e-6"), format_amount(1000)
+        ('0.1', '0.000001', '1000')
+        >>> format_amount(Fraction(2, 3)), format_amount(Fraction(2, 3), up=False)
+        ('2/3 (about 0.6667)', '2/3 (about 0.6666)')
+        >>> format_amount(Fraction(1, 3**40))
+        'about 8.226e-20'
+    """
+    amount = exact(value, parameter="amount")
+    numerator, denominator = amount.as_integer_ratio()
+    with localcontext(prec=10):
+        decimal = Decimal(numerator) / Decimal(denominator)
+    if Fraction(decimal) == amount:
+        return _digits(decimal)
+    with localcontext(prec=4, rounding=ROUND_CEILING if up else ROUND_FLOOR):
+        about = f"about {_digits(Decimal(numerator) / Decimal(denominator))}"
+    return f"{amount} ({about})" if max(abs(numerator), denominator) < 10**6 else about
+
+
+def _digits(decimal: Decimal) -> str:
+    shortest = decimal.normalize()
+    return f"{shortest:f}" if -6 <= shortest.adjusted() < 10 else f"{shortest:e}"
 
 
 def float_up(value: Fraction) -> float:

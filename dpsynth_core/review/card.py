@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 from dpsynth_core.mechanisms.parameters import parameters
+from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review.gate import PublishableRelease
-from dpsynth_core.review.wording import amount, claim, literal, meaning, unit
+from dpsynth_core.review.wording import claim, literal, meaning, unit
 from dpsynth_core.table.column import Column
 
 MOST_LABELS = 12
@@ -50,7 +51,7 @@ def _published(release: PublishableRelease) -> str:
 
 def _guarantee(release: PublishableRelease) -> str:
     guarantee, several = release.guarantee, len(release.tables)
-    each = f" They were made with epsilon {amount(release.config.each.epsilon)} each." if several > 1 else ""
+    each = f" They were made with epsilon {format_amount(release.config.each.epsilon)} each." if several > 1 else ""
     together = f"This holds for all {several} tables together.{each}" if several > 1 else ""
     lines = [
         f"**{claim(guarantee)}**",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account, Entry
-from dpsynth_core.privacy.budget import Status
+from dpsynth_core.privacy.budget import Status, format_amount
 from dpsynth_core.review.checklist_item import ChecklistItem, CheckState
 from dpsynth_core.review.gate import check_claim
 from dpsynth_core.review.thresholds import Thresholds
-from dpsynth_core.review.wording import amount, claim, declarer, loss, origins, unit
+from dpsynth_core.review.wording import claim, declarer, loss, origins, unit
 from dpsynth_core.runs.configuration import RunResult
 
 _STATE_OF_STATUS: dict[Status, CheckState] = {
@@ -75,7 +75,7 @@ def _ledger(outcome: RunResult, account: Account | None, charge: Entry | None, *
         evidence = "This data set has no account, so nobody has counted what was spent. Open one on the Data page."
     else:
         details = tuple(_entry(entry) for entry in account.entries)
-        left = f"{amount(account.left.epsilon)} of {amount(account.total.epsilon)} left"
+        left = f"{format_amount(account.left.epsilon, up=False)} of {format_amount(account.total.epsilon)} left"
         if charge is None or charge.state != "committed" or charge.budget != total:
             state, measured = "fail", f"not on record; epsilon {left}"
             evidence = "The ledger has no settled charge for this run. Make the table again in release mode."
@@ -98,14 +98,14 @@ def _epsilon(outcome: RunResult, account: Account | None, thresholds: Thresholds
     own = outcome.config.total.epsilon
     spent, policy = max(own, account.spent.epsilon) if account else own, thresholds.policy.epsilon
     within = spent <= policy
-    together = f" Of that, this release is {amount(own)}." if spent != own else ""
+    together = f" Of that, this release is {format_amount(own)}." if spent != own else ""
     evidence = (
         f"All that was taken from this data set, for {unit(outcome.schema.rows_per_person)}: "
-        f"epsilon {amount(spent)}.{together}"
+        f"epsilon {format_amount(spent)}.{together}"
     )
     return ChecklistItem(
         key="epsilon", group="Privacy", title="Privacy loss is within policy",
-        asked=f"epsilon at most {amount(policy)}", measured=f"epsilon {amount(spent)}",
+        asked=f"epsilon at most {format_amount(policy)}", measured=f"epsilon {format_amount(spent)}",
         state="pass" if within else "fail", evidence=evidence, limit=float(policy), value=float(spent),
     )  # fmt: skip
 
@@ -125,8 +125,8 @@ def _delta(outcome: RunResult, account: Account | None, thresholds: Thresholds, 
         state, evidence = "pass", "Below your policy, and below one over the number of rows."
     return ChecklistItem(
         key="delta", group="Privacy", title="The chance of failure is negligible",
-        asked=f"delta at most {amount(policy)}", measured=f"delta {amount(spent)}", state=state, evidence=evidence,
-        limit=float(policy) or None, value=float(spent) if policy else None,
+        asked=f"delta at most {format_amount(policy)}", measured=f"delta {format_amount(spent)}",
+        state=state, evidence=evidence, limit=float(policy) or None, value=float(spent) if policy else None,
     )  # fmt: skip
 
 

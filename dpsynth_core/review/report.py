@@ -24,9 +24,10 @@ from dpsynth_core.charts.theme import Chart
 from dpsynth_core.diagnostics import DIAGNOSTICS, Measure, Result
 from dpsynth_core.diagnostics.evaluation import Evaluation
 from dpsynth_core.ledger.accounts import Account
+from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review.checklist import Checklist
 from dpsynth_core.review.decision import Decision
-from dpsynth_core.review.wording import amount, claim, declarer, loss, meaning, unit
+from dpsynth_core.review.wording import claim, declarer, loss, meaning, unit
 from dpsynth_core.runs.configuration import RunResult
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
@@ -173,7 +174,8 @@ def _budget(account: Account, drawn: ReportFigure) -> ReportSection:
         (entry.created.strftime("%Y-%m-%d %H:%M"), entry.purpose, loss(entry.budget), entry.state, entry.reason)
         for entry in account.entries
     ]
-    said = f"Total: {loss(total)}. Left: epsilon {amount(left.epsilon)}, delta {amount(left.delta)}."
+    epsilon, delta = (format_amount(amount, up=False) for amount in (left.epsilon, left.delta))
+    said = f"Total: {loss(total)}. Left: epsilon {epsilon}, delta {delta}."
     return ReportSection(
         title="Budget", texts=[said, f"Stated for {unit(account.rows_per_person)}."], figures=[drawn],
         head=("when (UTC)", "purpose", "loss", "state", "reason"), rows=rows,

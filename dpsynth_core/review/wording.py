@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from fractions import Fraction
 
-from dpsynth_core.privacy.budget import Budget, Guarantee
+from dpsynth_core.privacy.budget import Budget, Guarantee, format_amount
 from dpsynth_core.table.schema import Schema
 
 _MARKUP = frozenset("\\`*_{}[]<>#|&~$:@")
@@ -23,25 +22,10 @@ def unit(rows_per_person: int) -> str:
     return f"one person, who owns {'one row' if rows_per_person == 1 else f'at most {rows_per_person} rows'}"
 
 
-def amount(value: Fraction) -> str:
-    """An exact amount: a short decimal where there is one, else the fraction with its decimal, rounded up.
-
-    Example:
-        >>> amount(Fraction(1, 10)), amount(Fraction(1, 3))
-        ('0.1', '1/3 (0.3334)')
-    """
-    short = f"{float(value):.10g}"
-    if Fraction(short) == value:
-        return short
-    if value < Fraction(1, 100):
-        return f"{value.numerator}/{value.denominator} (about {float(value):.3g})"
-    return f"{value.numerator}/{value.denominator} ({math.ceil(value * 10_000) / 10_000:g})"
-
-
 def loss(budget: Budget) -> str:
     """Epsilon, and delta where there is one."""
-    epsilon = f"epsilon {amount(budget.epsilon)}"
-    return f"{epsilon}, delta {amount(budget.delta)}" if budget.delta else f"{epsilon}, delta 0 (pure)"
+    epsilon = f"epsilon {format_amount(budget.epsilon)}"
+    return f"{epsilon}, delta {format_amount(budget.delta)}" if budget.delta else f"{epsilon}, delta 0 (pure)"
 
 
 def claim(guarantee: Guarantee) -> str:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
+
+from dpsynth_core.privacy.budget import Amount, format_amount
 
 
-def number(value: Fraction | float) -> str:
-    """A short decimal.
+def format_loss(epsilon: Amount, delta: Amount, *, up: bool = True) -> str:
+    """A privacy loss; with ``up=False`` what is left, which is rounded down.
 
     Example:
-        >>> number(Fraction(1, 3)), number(0)
-        ('0.3333', '0')
+        >>> format_loss("0.1", 0)
+        'ε 0.1, δ 0'
     """
-    return f"{float(value):.4g}"
+    return f"ε {format_amount(epsilon, up=up)}, δ {format_amount(delta, up=up)}"
 
 
 def measured(value: float | None) -> str:

@@ -12,10 +12,9 @@ import streamlit as st
 
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account
-from dpsynth_core.privacy.budget import Guarantee, Status
+from dpsynth_core.privacy.budget import Guarantee, Status, format_amount
 from dpsynth_core.table.schema import Schema
 from pages.shared.data.actions import account_of
-from pages.shared.formatting import number
 from pages.shared.session import Session, current
 
 ROOT = Path(__file__).parents[2]
@@ -165,9 +164,10 @@ def _budget(session: Session) -> None:
 def budget_meter(account: Account) -> None:
     """What was spent and what is left."""
     spent, total, left = account.spent, account.total, account.left
-    text = f"ε spent: {number(spent.epsilon)} of {number(total.epsilon)}"
+    text = f"ε spent: {format_amount(spent.epsilon)} of {format_amount(total.epsilon)}"
     st.progress(float(spent.epsilon / total.epsilon), text=text)
-    st.caption(f"ε left: {number(left.epsilon)} · δ left: {number(left.delta)} of {number(total.delta)}")
+    epsilon, delta = (format_amount(amount, up=False) for amount in (left.epsilon, left.delta))
+    st.caption(f"ε left: {epsilon} · δ left: {delta} of {format_amount(total.delta)}")
 
 
 def show_error(heading: str, *errors: DPSynthError) -> None:

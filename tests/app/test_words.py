@@ -1,27 +1,10 @@
 from __future__ import annotations
 
-from fractions import Fraction
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pages.shared.formatting import big_number, number, rows_per_cell
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0, "0"),
-        (1, "1"),
-        (Fraction(1, 3), "0.3333"),
-        (Fraction(1, 10**6), "1e-06"),
-        (1234.5678, "1235"),
-        (-0.25, "-0.25"),
-    ],
-)
-def test_amounts_are_short_decimals(value: float | Fraction, text: str) -> None:
-    assert number(value) == text
+from pages.shared.formatting import big_number, rows_per_cell
 
 
 @pytest.mark.parametrize(

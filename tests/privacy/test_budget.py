@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from dpsynth_core.errors import DPSynthError, ParameterError
 from dpsynth_core.privacy.budget import (
     STATUS_ORDER,
+    Amount,
     Budget,
     Guarantee,
     compose,
     exact,
     float_up,
+    format_amount,
     parallel,
     parallel_by_value,
     sequential,
@@ -128,3 +130,23 @@ def test_weakening_never_strengthens() -> None:
     void = Guarantee(status="void", budget=Budget.of(1))
     assert void.weakened("heuristic", "because").status == "void"
     assert void.weakened("heuristic", "because").caveats == ("because",)
+
+
+@pytest.mark.parametrize(
+    ("value", "up", "down"),
+    [
+        (0, "0", "0"),
+        (100, "100", "100"),
+        (0.1, "0.1", "0.1"),
+        ("0.123456", "0.123456", "0.123456"),
+        ("1e-6", "0.000001", "0.000001"),
+        ("1e-7", "1e-7", "1e-7"),
+        (Fraction(2, 3), "2/3 (about 0.6667)", "2/3 (about 0.6666)"),
+        (Fraction(-1, 3), "-1/3 (about -0.3333)", "-1/3 (about -0.3334)"),
+        (Fraction(10**9, 3), "about 333400000", "about 333300000"),
+        (Fraction("1e400"), "1e+400", "1e+400"),
+    ],
+)
+def test_an_amount_is_exact_where_that_is_short_and_never_understates_a_loss(value: Amount, up: str, down: str) -> None:
+    assert format_amount(value) == up
+    assert format_amount(value, up=False) == down

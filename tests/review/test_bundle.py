@@ -25,7 +25,7 @@ from dpsynth_core.diagnostics.evaluation import Evaluation
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.privacy.budget import Budget, Guarantee
 from dpsynth_core.review import Publication, release_bundle, release_digest
-from dpsynth_core.review.wording import amount, literal, meaning
+from dpsynth_core.review.wording import literal, loss, meaning
 from dpsynth_core.runs.configuration import RunConfig, RunResult
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.schema import Schema
@@ -192,7 +192,7 @@ def test_literal_text(text: str, shown: str) -> None:
 
 
 def test_amounts_are_never_stated_too_low() -> None:
-    assert amount(Budget.of("2/3").epsilon) == "2/3 (0.6667)"
+    assert loss(Budget.of("2/3", "1e-6")) == "epsilon 2/3 (about 0.6667), delta 0.000001"
     guarantee = Guarantee(status="proven", budget=Budget.of(1))
     assert "73.2%" in meaning(guarantee)  # e / (1 + e) = 0.73106
     assert meaning(guarantee.weakened("heuristic", "x")) == ""

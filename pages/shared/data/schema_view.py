@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.budget import Budget, format_amount
 from dpsynth_core.table.column import KINDS, ORIGINS
 from dpsynth_core.table.schema import MAX_DECLARED_BY
 from pages.shared.data.actions import (
@@ -25,7 +25,7 @@ from pages.shared.data.actions import (
     sign,
 )
 from pages.shared.data.schema_rows import settle_origins
-from pages.shared.formatting import number
+from pages.shared.formatting import format_loss
 from pages.shared.layout import in_words, show_error
 from pages.shared.session import Session
 from pages.shared.widgets import plain_list
@@ -166,7 +166,7 @@ def ask_account(session: Session) -> None:
     if account is not None:
         st.text(
             f"This data set has an account, opened {account.created:%Y-%m-%d}: "
-            f"ε {number(account.spent.epsilon)} of {number(account.total.epsilon)} spent."
+            f"ε {format_amount(account.spent.epsilon)} of {format_amount(account.total.epsilon)} spent."
         )
         return
     with st.form("account"):
@@ -228,11 +228,12 @@ def confirm_estimate(session: Session, name: str, budget: Budget, run_id: str) -
     account = account_of(session)
     assert account is not None  # noqa: S101  the button that leads here is disabled without
     left = account.left
-    st.text(f"Estimating column {name!r} costs ε {number(budget.epsilon)}, δ {number(budget.delta)}.")
-    st.text(f"Left now: ε {number(left.epsilon)}, δ {number(left.delta)}.")
+    st.text(f"Estimating column {name!r} costs {format_loss(budget.epsilon, budget.delta)}.")
+    st.text(f"Left now: {format_loss(left.epsilon, left.delta, up=False)}.")
     enough = budget.epsilon <= left.epsilon and budget.delta <= left.delta
     if enough:
-        st.text(f"Left afterwards: ε {number(left.epsilon - budget.epsilon)}, δ {number(left.delta - budget.delta)}.")
+        afterwards = format_loss(left.epsilon - budget.epsilon, left.delta - budget.delta, up=False)
+        st.text(f"Left afterwards: {afterwards}.")
     else:
         st.text("That is more than is left. Ask for less, or declare the facts from public knowledge.")
     with st.container(horizontal=True):

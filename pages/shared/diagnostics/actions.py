@@ -10,9 +10,9 @@ from dpsynth_core.diagnostics import DIAGNOSTICS, Diagnostic
 from dpsynth_core.diagnostics.evaluation import Evaluation, evaluate
 from dpsynth_core.diagnostics.regression import RegressionDiagnostic
 from dpsynth_core.errors import DPSynthError
+from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.runs.configuration import RunResult
 from dpsynth_core.runs.jobs import on_private_table
-from pages.shared.formatting import number
 from pages.shared.session import Session, Subject
 from pages.shared.synthesize.actions import cancel, runner
 
@@ -79,4 +79,4 @@ def regress(session: Session, outcome: str, predictors: tuple[str, ...]) -> None
 def release_name(session: Session, place: int) -> str:
     """What a release is called on screen."""
     order = session.outcomes[place].config
-    return f"{place + 1}: {order.mechanism.title}, ε {number(order.each.epsilon)}"
+    return f"{place + 1}: {order.mechanism.title}, ε {format_amount(order.each.epsilon)}"

@@ -7,6 +7,7 @@ import streamlit as st
 from dpsynth_core.charts.checklist import claims_chart, epsilon_chart, flow_chart
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account
+from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review import Checklist, ChecklistItem, Decision
 from dpsynth_core.review.checklist_item import GROUPS, CheckState
 from dpsynth_core.review.decision import MEANING, Choice, missing_for
@@ -14,7 +15,6 @@ from dpsynth_core.review.publication import MOST_CHARACTERS
 from dpsynth_core.review.report import MARK
 from dpsynth_core.review.thresholds import LIMITS, Thresholds
 from pages.shared.diagnostics.actions import release_name
-from pages.shared.formatting import number
 from pages.shared.layout import Colour, guarantee_badge, in_words, show_error
 from pages.shared.release.actions import (
     approved_archive,
@@ -70,7 +70,7 @@ def ask_release(session: Session) -> int:
         )
     with st.container(horizontal=True, vertical_alignment="center"):
         guarantee_badge(session.outcomes[place].guarantee)
-        st.badge(f"ε = {number(session.outcomes[place].guarantee.epsilon)}", color="gray")
+        st.badge(f"ε = {format_amount(session.outcomes[place].guarantee.epsilon)}", color="gray")
         st.text(outcome_words(session.outcomes[place]))
     return place
 

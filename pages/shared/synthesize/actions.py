@@ -10,7 +10,7 @@ from dpsynth_core.runs.configuration import LedgerSettlement, RunConfig, RunResu
 from dpsynth_core.runs.jobs import Job, JobRunner
 from dpsynth_core.table.simulate import simulate_table
 from pages.shared.data.actions import open_ledger
-from pages.shared.formatting import number
+from pages.shared.formatting import format_loss
 from pages.shared.mechanism.settings import plan_for
 from pages.shared.session import Preview, Session
 
@@ -49,7 +49,7 @@ def start(session: Session, order: RunConfig) -> None:
         settlement = LedgerSettlement(ledger=ledger, reservation=reservation.id)
     session.reservation = None if settlement is None else settlement.reservation
     session.job_data = session.data
-    session.cost = f"ε {number(order.total.epsilon)}, δ {number(order.total.delta)}"
+    session.cost = format_loss(order.total.epsilon, order.total.delta)
     session.expected = max(plan.seconds * order.copies, 1.0)
     session.job = workers.submit(
         order.mechanism.title, execute, session.data.table, session.schema, order, charge=settlement

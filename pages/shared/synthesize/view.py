@@ -7,11 +7,12 @@ import streamlit as st
 from dpsynth_core.charts import compare_chart
 from dpsynth_core.charts.spending import spending_chart
 from dpsynth_core.errors import DPSynthError
+from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review.export import parquet, safe_csv
 from dpsynth_core.runs.configuration import MAX_COPIES, RunConfig, RunResult
 from dpsynth_core.table.schema import Schema
 from pages.shared.data.actions import account_of
-from pages.shared.formatting import duration, number
+from pages.shared.formatting import duration, format_loss
 from pages.shared.layout import guarantee_badge, in_words, show_error
 from pages.shared.mechanism.settings import plan_for
 from pages.shared.session import Session
@@ -53,18 +54,18 @@ def ask_options(session: Session, schema: Schema, n: int) -> None:
 def show_summary(session: Session, order: RunConfig, schema: Schema, n: int) -> list[str]:
     """What will be made and what it costs; returns what stands in the way."""
     total, missing = order.total, []
-    delta = f", δ = {number(total.delta)}" if total.delta else ""
+    delta = f", δ = {format_amount(total.delta)}" if total.delta else ""
     rows = order.mechanism.rows or n
     with st.container(border=True):
         if order.copies == 1:
             st.markdown(f"**{order.mechanism.title}** makes one synthetic table of {rows:,} rows.")
-            st.markdown(f"Privacy loss: **ε = {number(total.epsilon)}**{delta}.")
+            st.markdown(f"Privacy loss: **ε = {format_amount(total.epsilon)}**{delta}.")
         else:
             st.markdown(
                 f"**{order.mechanism.title}** makes {order.copies} synthetic tables of {rows:,} rows, "
                 f"at ε = {order.epsilon} each."
             )
-            st.markdown(f"Privacy loss of all together: **ε = {number(total.epsilon)}**{delta}.")
+            st.markdown(f"Privacy loss of all together: **ε = {format_amount(total.epsilon)}**{delta}.")
         try:
             plan = plan_for(order.mechanism, schema, n, order.epsilon, order.delta)
             st.caption(f"Expected time: {duration(plan.seconds * order.copies)}.")
@@ -80,7 +81,8 @@ def _budget_problems(session: Session, order: RunConfig) -> list[str]:
     if account is None:
         return ["Open the data set's account on the Data page."]
     if order.total.epsilon > account.left.epsilon or order.total.delta > account.left.delta:
-        return [f"Lower epsilon or the number of tables: only ε = {number(account.left.epsilon)} is left."]
+        left = format_amount(account.left.epsilon, up=False)
+        return [f"Lower epsilon or the number of tables: only ε = {left} is left."]
     return []
 
 
@@ -108,9 +110,10 @@ def confirm(session: Session, order: RunConfig) -> None:
     if account is None:
         return
     left, total = account.left, order.total
-    st.text(f"This run costs ε {number(total.epsilon)}, δ {number(total.delta)}.")
-    st.text(f"Left now: ε {number(left.epsilon)}, δ {number(left.delta)}.")
-    st.text(f"Left afterwards: ε {number(left.epsilon - total.epsilon)}, δ {number(left.delta - total.delta)}.")
+    st.text(f"This run costs {format_loss(total.epsilon, total.delta)}.")
+    st.text(f"Left now: {format_loss(left.epsilon, left.delta, up=False)}.")
+    afterwards = format_loss(left.epsilon - total.epsilon, left.delta - total.delta, up=False)
+    st.text(f"Left afterwards: {afterwards}.")
     with st.container(horizontal=True):
         if st.button("Spend it and run", type="primary", key="confirm_run"):
             with in_words("The run was not started."):
@@ -142,9 +145,9 @@ def show_outcome(session: Session, outcome: RunResult, place: int) -> None:
     """The synthetic table, its badge, and its files."""
     with st.container(horizontal=True, vertical_alignment="center"):
         guarantee_badge(outcome.guarantee)
-        st.badge(f"ε = {number(outcome.guarantee.epsilon)}", color="gray")
+        st.badge(f"ε = {format_amount(outcome.guarantee.epsilon)}", color="gray")
         st.badge(
-            "δ = 0 (pure)" if outcome.guarantee.kind == "pure" else f"δ = {number(outcome.guarantee.delta)}",
+            "δ = 0 (pure)" if outcome.guarantee.kind == "pure" else f"δ = {format_amount(outcome.guarantee.delta)}",
             color="gray",
         )
     st.caption(outcome.guarantee.meaning)
@@ -204,7 +207,7 @@ def show_history(session: Session) -> None:
         {
             "run": i + 1,
             "mechanism": outcome.config.mechanism.title,
-            "epsilon": number(outcome.config.total.epsilon),
+            "epsilon": format_amount(outcome.config.total.epsilon),
             "tables": outcome.config.copies,
             "guarantee": outcome.guarantee.status,
             "seconds": f"{outcome.seconds:.1f}",
@@ -213,7 +216,8 @@ def show_history(session: Session) -> None:
     ]
     together = sum((outcome.config.total for outcome in session.outcomes[1:]), session.outcomes[0].config.total)
     st.markdown(
-        f"**History.** Who sees all of these can learn at most as much as from one at ε = {number(together.epsilon)}."
+        "**History.** Anyone who sees all of these can learn at most as much as from one at "
+        f"ε = {format_amount(together.epsilon)}."
     )
     st.dataframe(rows[::-1], hide_index=True, alt="Releases of this session")
     chosen = st.selectbox("Look at run", range(len(rows), 0, -1), key="history")
