@@ -10,3 +10,4 @@ from numpy.typing import NDArray
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
+Int32Array: TypeAlias = NDArray[np.int32]

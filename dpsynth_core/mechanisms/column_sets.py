@@ -62,9 +62,11 @@ def every_set(schema: Schema, order: int) -> tuple[ColumnSet, ...]:
     number = math.comb(len(schema.names), order)
     if number > MOST_SETS:
         raise ParameterError(
-            "order", order, allowed=f"few enough that at most {MOST_SETS:,} sets of columns arise, not {number:,}",
+            "order",
+            order,
+            allowed=f"few enough that at most {MOST_SETS:,} sets of columns arise, not {number:,}",
             remedy="Lower the order or name the sets of columns.",
-        )  # fmt: skip
+        )
     return tuple(combinations(schema.names, order))
 
 

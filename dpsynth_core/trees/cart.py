@@ -15,9 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsynth_core.arrays import FloatArray, IntArray
+from dpsynth_core.arrays import FloatArray, Int32Array, IntArray
 from dpsynth_core.errors import ParameterError, check_int
-from dpsynth_core.trees.coded import CodedTable, Kind, Table
+from dpsynth_core.trees.coded import CodedKind, CodedTable
+from dpsynth_core.trees.columns import TableLike
+from dpsynth_core.trees.descriptions import CodeRange, CodeSet
 from dpsynth_core.trees.growth import (
     BELOW_LEFT,
     COLUMN,
@@ -31,22 +33,20 @@ from dpsynth_core.trees.growth import (
     START,
     SYNTHETIC,
     THRESHOLD,
-    CodeArray,
     grow,
 )
-from dpsynth_core.trees.words import Among, Between
 
-_DEEPEST = 30
+MAX_DEPTH = 30
 """rpart's own limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Split:
+class CartSplit:
     """How a node is divided. As in rpart, the right child is the one with the larger share of synthetic rows."""
 
     column: str
     """Whose values decide."""
-    kind: Kind
+    kind: CodedKind
     """How they are compared."""
     threshold: float | None
     """Rows below it, and rows without a value, go to one side; None for unordered categories. Dates count in
@@ -62,7 +62,7 @@ class Split:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Node:
+class CartNode:
     """A node of a fitted tree."""
 
     number: int
@@ -71,7 +71,7 @@ class Node:
     """Original rows in it."""
     synthetic: int
     """Synthetic rows in it."""
-    split: Split | None
+    split: CartSplit | None
     """None for a leaf."""
     complexity: float
     """Largest cp at which this node would be split; the fit's own cp for a leaf."""
@@ -100,12 +100,12 @@ class Node:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tree:
+class CartTree:
     """A tree that tells original from synthetic rows."""
 
     columns: tuple[str, ...]
     """Names, in the order in which splits were tried."""
-    nodes: tuple[Node, ...]
+    nodes: tuple[CartNode, ...]
     """Root first, each followed by all of its left side, then all of its right side."""
 
     @property
@@ -152,8 +152,8 @@ class Tree:
 
 
 def cart_pmse(  # noqa: PLR0917  rpart's parameters, in the order that the design gives
-    original: Table,
-    synthetic: Table,
+    original: TableLike,
+    synthetic: TableLike,
     cp: float = 0.001,
     minsplit: int = 20,
     minbucket: int = 7,
@@ -183,18 +183,18 @@ def cart_pmse(  # noqa: PLR0917  rpart's parameters, in the order that the desig
 
 
 def fit_tree(
-    original: Table,
-    synthetic: Table,
+    original: TableLike,
+    synthetic: TableLike,
     *,
     cp: float = 0.001,
     minsplit: int = 20,
     minbucket: int = 7,
     maxdepth: int = 30,
-) -> Tree:
+) -> CartTree:
     """The tree behind ``cart_pmse``, whose arguments it shares."""
     table = CodedTable.of(original, synthetic)
     nodes, numbers, order = _grown(table, cp=cp, minsplit=minsplit, minbucket=minbucket, maxdepth=maxdepth)
-    conditions: list[dict[int, Between | Among]] = []
+    conditions: list[dict[int, CodeRange | CodeSet]] = []
     complexity: list[float] = []
     root_risk = min(table.original, table.synthetic)
     codes_of = [_present_codes(table, nodes, order, node) for node in range(len(nodes))]
@@ -205,16 +205,16 @@ def fit_tree(
         # A split cannot outlive the one above it.
         complexity.append(own if parent < 0 else min(own, complexity[parent]))
     children = _children(nodes)
-    return Tree(
+    return CartTree(
         columns=tuple(column.name for column in table.columns),
         nodes=tuple(
-            Node(
+            CartNode(
                 number=int(nodes[node, NUMBER]),
                 original=int(nodes[node, ORIGINAL]),
                 synthetic=int(nodes[node, SYNTHETIC]),
                 split=_split(table, nodes[node], numbers[node], [codes_of[child] for child in children[node]]),
                 complexity=complexity[node],
-                where=", and ".join(held.words(table.columns[j]) for j, held in conditions[node].items()),
+                where=", and ".join(held.descriptions(table.columns[j]) for j, held in conditions[node].items()),
             )
             for node in range(len(nodes))
         ),
@@ -229,14 +229,14 @@ def warm_up() -> None:
 
 def _grown(
     table: CodedTable, *, cp: float, minsplit: int, minbucket: int, maxdepth: int
-) -> tuple[IntArray, FloatArray, CodeArray]:
+) -> tuple[IntArray, FloatArray, Int32Array]:
     """Nodes as growth.py describes them, and the rows by node."""
     if isinstance(cp, bool) or not isinstance(cp, int | float | np.number) or not 0 <= float(cp) < math.inf:
         raise ParameterError("cp", cp, allowed="a number from 0", remedy="Choose for instance 0.001.")
     for name, value, high in (
         ("minsplit", minsplit, 2**31),
         ("minbucket", minbucket, 2**31),
-        ("maxdepth", maxdepth, _DEEPEST),
+        ("maxdepth", maxdepth, MAX_DEPTH),
     ):
         check_int(name, value.item() if isinstance(value, np.integer) else value, 1, high)
     order = np.stack([column.order for column in table.columns])
@@ -264,7 +264,7 @@ def _pmse(original: IntArray, synthetic: IntArray) -> float:
     return min(mean, c * (1 - c))  # rounding may exceed what perfect separation gives
 
 
-def _present_codes(table: CodedTable, nodes: IntArray, order: CodeArray, node: int) -> tuple[int, ...]:
+def _present_codes(table: CodedTable, nodes: IntArray, order: Int32Array, node: int) -> tuple[int, ...]:
     """Categories in a node, in the column that its parent was split by; empty where that column has an order."""
     parent = int(nodes[node, PARENT])
     column = int(nodes[parent, COLUMN])
@@ -275,19 +275,19 @@ def _present_codes(table: CodedTable, nodes: IntArray, order: CodeArray, node: i
 
 
 def _narrowed(
-    table: CodedTable, nodes: IntArray, node: int, above: dict[int, Between | Among], codes: tuple[int, ...]
-) -> dict[int, Between | Among]:
+    table: CodedTable, nodes: IntArray, node: int, above: dict[int, CodeRange | CodeSet], codes: tuple[int, ...]
+) -> dict[int, CodeRange | CodeSet]:
     """The conditions of a node: its parent's, and what the parent's split adds."""
     parent = nodes[int(nodes[node, PARENT])]
     column = int(parent[COLUMN])
     if codes:
-        return {**above, column: Among(codes=codes)}
-    held = above.get(column, Between(first=0, last=len(table.columns[column].values)))
-    assert isinstance(held, Between)  # noqa: S101  a column is ordered or it is not
+        return {**above, column: CodeSet(codes=codes)}
+    held = above.get(column, CodeRange(first=0, last=len(table.columns[column].values)))
+    assert isinstance(held, CodeRange)  # noqa: S101  a column is ordered or it is not
     is_left = int(nodes[node, NUMBER]) % 2 == 0
     cut = int(parent[CUT])
     below = is_left == bool(parent[BELOW_LEFT])
-    narrowed = Between(first=held.first, last=cut) if below else Between(first=cut, last=held.last)
+    narrowed = CodeRange(first=held.first, last=cut) if below else CodeRange(first=cut, last=held.last)
     return {**above, column: narrowed}
 
 
@@ -299,7 +299,7 @@ def _children(nodes: IntArray) -> list[list[int]]:
     return children
 
 
-def _split(table: CodedTable, node: IntArray, numbers: FloatArray, codes: list[tuple[int, ...]]) -> Split | None:
+def _split(table: CodedTable, node: IntArray, numbers: FloatArray, codes: list[tuple[int, ...]]) -> CartSplit | None:
     if node[COLUMN] < 0:
         return None
     column = table.columns[int(node[COLUMN])]
@@ -308,7 +308,7 @@ def _split(table: CodedTable, node: IntArray, numbers: FloatArray, codes: list[t
         tuple(None if code == column.missing else column.labels[code] for code in side) if nominal else ()
         for side in codes
     )
-    return Split(
+    return CartSplit(
         column=column.name,
         kind=column.kind,
         threshold=None if nominal else float(numbers[THRESHOLD]),
@@ -319,7 +319,7 @@ def _split(table: CodedTable, node: IntArray, numbers: FloatArray, codes: list[t
     )
 
 
-def _percent(node: Node) -> str:
+def _percent(node: CartNode) -> str:
     if node.synthetic in (0, node.rows):
         return "all" if node.synthetic else "none"
     percent = round(100 * node.share)

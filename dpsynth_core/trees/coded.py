@@ -1,7 +1,7 @@
 """Two tables as one table of codes, which is all that a tree looks at.
 
 Numbers, dates, truth values and ordered categories become their rank among all values of both tables; unordered
-categories become the place of their name. **Missing values are a value of their own**: below every number, and a
+categories become the index of their name. **Missing values are a value of their own**: below every number, and a
 category more. A tree can therefore see that one table lacks values where the other has them. rpart would leave them out
 of the search and send them after a similar column ("surrogates"); that difference is the only one.
 """
@@ -14,19 +14,16 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from dpsynth_core.arrays import FloatArray
-from dpsynth_core.errors import ParameterError
+from dpsynth_core.arrays import FloatArray, Int32Array
 from dpsynth_core.table.column import label_text
 from dpsynth_core.table.encoding import numbers
-from dpsynth_core.trees.growth import CodeArray
+from dpsynth_core.trees.columns import ColumnValues, TableLike, matched_columns, microseconds
 
-Kind: TypeAlias = Literal["number", "boolean", "date", "ordinal", "categorical"]
-Table: TypeAlias = pd.DataFrame | ArrayLike
-Values: TypeAlias = "pd.Series[Any]"
+CodedKind: TypeAlias = Literal["number", "boolean", "date", "ordinal", "categorical"]
 
-_INFERRED: dict[str, Kind] = {
+_INFERRED: dict[str, CodedKind] = {
     **dict.fromkeys(("integer", "floating", "mixed-integer-float", "decimal"), "number"),
     **dict.fromkeys(("date", "datetime", "datetime64"), "date"),
     "boolean": "boolean",
@@ -40,14 +37,14 @@ class CodedColumn:
 
     name: str
     """As in the original table."""
-    kind: Kind
+    kind: CodedKind
     """How its values are compared."""
-    codes: CodeArray
+    codes: Int32Array
     """Code of each row, original rows first."""
-    order: CodeArray
+    order: Int32Array
     """Rows by rising code."""
     values: FloatArray
-    """The value behind each code: a number, microseconds since 1970, or the place of a category counted from one; NaN
+    """The value behind each code: a number, microseconds since 1970, or the index of a category counted from one; NaN
     for missing."""
     labels: tuple[str, ...] = ()
     """Texts of the categories, missing ones not included."""
@@ -71,28 +68,18 @@ class CodedTable:
     """How many rows are synthetic."""
 
     @classmethod
-    def of(cls, original: Table, synthetic: Table) -> CodedTable:
+    def of(cls, original: TableLike, synthetic: TableLike) -> CodedTable:
         """Code two tables with the same columns."""
-        first, second = _columns("original", original), _columns("synthetic", synthetic)
-        if isinstance(original, pd.DataFrame) != isinstance(synthetic, pd.DataFrame) and len(first) == len(second):
-            # An array has no names: its columns are taken in turn.
-            names = first if isinstance(original, pd.DataFrame) else second
-            first, second = (dict(zip(names, own.values(), strict=True)) for own in (first, second))
-        if set(first) != set(second):
-            raise ParameterError(
-                "synthetic",
-                f"{len(second)} column(s)",
-                allowed=f"the columns of the original table: {', '.join(map(str, first))}",
-                remedy="Give both tables the same columns.",
-            )
+        columns = matched_columns(original=original, synthetic=synthetic)
+        first, second = next(iter(columns.values()))
         return cls(
-            columns=tuple(_code(str(name), values, second[name]) for name, values in first.items()),
-            original=len(next(iter(first.values()))),
-            synthetic=len(next(iter(second.values()))),
+            columns=tuple(_code(name, *pair) for name, pair in columns.items()),
+            original=len(first),
+            synthetic=len(second),
         )
 
     @property
-    def packed(self) -> CodeArray:
+    def packed(self) -> Int32Array:
         """Twice each row's code, and one more where the row is synthetic; one line for each column."""
         packed = np.empty((len(self.columns), self.original + self.synthetic), dtype=np.int32)
         for line, column in zip(packed, self.columns, strict=True):
@@ -101,31 +88,7 @@ class CodedTable:
         return packed
 
 
-def _columns(parameter: str, table: Table) -> dict[Any, Values | FloatArray]:
-    columns: dict[Any, Values | FloatArray]
-    if isinstance(table, pd.DataFrame):
-        columns = {name: table.iloc[:, place] for place, name in enumerate(table.columns)}
-        width, rows = table.shape[1], len(table)
-    else:
-        array = np.asarray(table)
-        array = array[:, None] if array.ndim == 1 else array
-        if array.ndim != 2:
-            raise ParameterError(parameter, f"{array.ndim} dimensions", allowed="a table: rows and columns")
-        rows, width = array.shape
-        plain = array.dtype.kind in "iuf"
-        columns = {f"x{j + 1}": _flat(array[:, j]) if plain else pd.Series(array[:, j]) for j in range(width)}
-    if len(columns) < width:
-        raise ParameterError(parameter, "columns with the same name", allowed="a name of its own for each column")
-    if not rows or not width:
-        raise ParameterError(parameter, f"{rows} row(s), {width} column(s)", allowed="at least one of each")
-    return columns
-
-
-def _flat(values: NDArray[Any]) -> FloatArray:
-    return np.ascontiguousarray(values, dtype=np.float64)
-
-
-def _code(name: str, original: Values | FloatArray, synthetic: Values | FloatArray) -> CodedColumn:
+def _code(name: str, original: ColumnValues, synthetic: ColumnValues) -> CodedColumn:
     pair = (original, synthetic)
     if isinstance(original, np.ndarray) and isinstance(synthetic, np.ndarray):
         return _ranked(name, "number", np.concatenate([original, synthetic]))
@@ -136,7 +99,7 @@ def _code(name: str, original: Values | FloatArray, synthetic: Values | FloatArr
     return _ranked(name, kind, np.concatenate([_numbers(values, kind) for values in series]))
 
 
-def _kind(values: Values) -> Kind | None:
+def _kind(values: pd.Series[Any]) -> CodedKind | None:
     """What a column holds; None where it holds nothing but missing values and could be anything."""
     dtype = values.dtype
     if not values.notna().any():
@@ -147,12 +110,12 @@ def _kind(values: Values) -> Kind | None:
         return "date"
     if dtype.kind != "O":
         # Durations count as numbers.
-        found: dict[str, Kind] = {"b": "boolean", "M": "date", **dict.fromkeys("iufm", "number")}
+        found: dict[str, CodedKind] = {"b": "boolean", "M": "date", **dict.fromkeys("iufm", "number")}
         return found.get(dtype.kind, "categorical")
     return _INFERRED.get(pd.api.types.infer_dtype(values, skipna=True), "categorical")
 
 
-def _common_kind(kinds: Sequence[Kind | None]) -> Kind:
+def _common_kind(kinds: Sequence[CodedKind | None]) -> CodedKind:
     found = set(kinds) - {None}
     if not found:
         return "number"
@@ -163,7 +126,7 @@ def _common_kind(kinds: Sequence[Kind | None]) -> Kind:
     return "ordinal" if found == {"ordinal", "categorical"} else "categorical"
 
 
-def _numbers(values: Values, kind: Kind) -> FloatArray:
+def _numbers(values: pd.Series[Any], kind: CodedKind) -> FloatArray:
     dtype = values.dtype
     if not values.notna().any():
         return np.full(len(values), np.nan)
@@ -172,16 +135,13 @@ def _numbers(values: Values, kind: Kind) -> FloatArray:
             values = pd.Series(values.dt.to_timestamp())
         elif dtype.kind == "O":
             values = pd.Series(pd.to_datetime(values, errors="coerce", utc=True))
-        if getattr(values.dtype, "tz", None) is not None:
-            values = values.dt.tz_convert(None)
-        moments = values.to_numpy().astype(f"{values.dtype.kind}8[us]")
-        return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64))
+        return microseconds(values)
     if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
         return values.to_numpy().astype(np.float64)
     return numbers(values).astype(np.float64)
 
 
-def _ranked(name: str, kind: Kind, values: FloatArray) -> CodedColumn:
+def _ranked(name: str, kind: CodedKind, values: FloatArray) -> CodedColumn:
     """Codes are ranks; missing values come first."""
     order = np.argsort(values)
     ordered = values[order]
@@ -197,14 +157,14 @@ def _ranked(name: str, kind: Kind, values: FloatArray) -> CodedColumn:
     return CodedColumn(name=name, kind=kind, codes=codes, order=order.astype(np.int32), values=ordered[new])
 
 
-def _groups(values: Values) -> tuple[NDArray[np.intp], Any]:
+def _groups(values: pd.Series[Any]) -> tuple[NDArray[np.intp], Any]:
     """Which rows hold the same label, -1 for none, and the labels."""
     if values.dtype == np.dtype(object):  # a cell may hold what cannot be told apart otherwise than by its text
         values = values.map(label_text, na_action="ignore")
     return pd.factorize(values)
 
 
-def _labelled(name: str, kind: Kind, pair: Sequence[Values]) -> CodedColumn:
+def _labelled(name: str, kind: CodedKind, pair: Sequence[pd.Series[Any]]) -> CodedColumn:
     """Codes are the places of labels: as declared, where the column declares its categories, else in order of text.
 
     Where categories are ordered, the order is that of the first table that has one, and missing comes first; where

@@ -10,21 +10,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
 
-from dpsynth_core.arrays import FloatArray
-from dpsynth_core.errors import ParameterError
+from dpsynth_core.arrays import FloatArray, Int32Array
 from dpsynth_core.jit import compiled
 from dpsynth_core.table.column import label_text
 from dpsynth_core.table.encoding import numbers
-
-Table: TypeAlias = pd.DataFrame | ArrayLike
-CellArray: TypeAlias = NDArray[np.int32]
-Values: TypeAlias = "pd.Series[Any] | FloatArray"
+from dpsynth_core.trees.columns import ColumnValues, TableLike, matched_columns, microseconds
 
 _COUNTED = 128
 """Thresholds up to which comparing with all of them is faster than searching."""
@@ -32,7 +27,7 @@ _BLOCK = 1024
 """Rows that are worked on at a time: they stay in the processor's cache."""
 
 
-class Cells(ABC):
+class ColumnCells(ABC):
     """The cells of one column."""
 
     nominal: bool
@@ -49,7 +44,7 @@ class Cells(ABC):
         return self.size if self.nominal else self.size - 1
 
     @abstractmethod
-    def place(self, values: Values) -> CellArray:
+    def place(self, values: ColumnValues) -> Int32Array:
         """The cell of each value; no value is without one."""
 
     @abstractmethod
@@ -58,7 +53,7 @@ class Cells(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OrderedCells(Cells):
+class OrderedCells(ColumnCells):
     """Below every synthetic value, up to each threshold in turn, above the last one, missing."""
 
     least: float
@@ -91,7 +86,7 @@ class OrderedCells(Cells):
         """As many as thresholds, and three more."""
         return len(self.thresholds) + 3
 
-    def place(self, values: Values) -> CellArray:
+    def place(self, values: ColumnValues) -> Int32Array:
         """By binary search."""
         numeric = values if isinstance(values, np.ndarray) else _as_numbers(values, self.labels)
         return _find(numeric, self.least, self.thresholds)
@@ -107,7 +102,7 @@ class OrderedCells(Cells):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NominalCells(Cells):
+class NominalCells(ColumnCells):
     """One for each category, one for every other label, one for missing."""
 
     categories: tuple[str, ...]
@@ -126,7 +121,7 @@ class NominalCells(Cells):
         """As many as categories, and two more."""
         return len(self.categories) + 2
 
-    def place(self, values: Values) -> CellArray:
+    def place(self, values: ColumnValues) -> Int32Array:
         """By the text of the label."""
         group, distinct = pd.factorize(pd.Series(values))
         index = {text: cell for cell, text in enumerate(self.categories)}
@@ -147,27 +142,28 @@ class CutTable:
 
     columns: tuple[str, ...]
     """Names."""
-    cells: tuple[Cells, ...]
+    cells: tuple[ColumnCells, ...]
     """What each column was cut into."""
-    synthetic: CellArray
+    synthetic: Int32Array
     """Cell of each synthetic row, one line for each column."""
-    original: CellArray
+    original: Int32Array
     """Cell of each original row, likewise."""
 
     @classmethod
-    def of(cls, original: Table, synthetic: Table, *, bins: int) -> CutTable:
+    def of(cls, original: TableLike, synthetic: TableLike, *, bins: int) -> CutTable:
         """Cut both tables where the synthetic one says."""
-        names, made, given = _matched(original, synthetic)
+        columns = matched_columns(synthetic=synthetic, original=original)
+        made, given = zip(*columns.values(), strict=True)
         cells = tuple(_cells_of(column, bins) for column in made)
         return cls(
-            columns=names,
+            columns=tuple(columns),
             cells=cells,
             synthetic=np.stack([cell.place(column) for cell, column in zip(cells, made, strict=True)]),
             original=np.stack([cell.place(column) for cell, column in zip(cells, given, strict=True)]),
         )
 
 
-def _cells_of(synthetic: Values, bins: int) -> Cells:
+def _cells_of(synthetic: ColumnValues, bins: int) -> ColumnCells:
     if isinstance(synthetic, np.ndarray):
         return OrderedCells.of(synthetic, bins)
     dtype = synthetic.dtype
@@ -186,48 +182,11 @@ def _as_numbers(values: pd.Series[Any], labels: tuple[str, ...]) -> FloatArray:
         index = {text: float(place) for place, text in enumerate(labels)}
         return np.array([*(index.get(label_text(label), np.nan) for label in distinct), np.nan])[group]
     if values.dtype.kind in "mM":
-        if isinstance(values.dtype, pd.DatetimeTZDtype):
-            values = values.dt.tz_convert(None)
-        moments = values.to_numpy().astype(f"{values.dtype.kind}8[us]")
-        return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64))
+        return microseconds(values)
     return numbers(values).astype(np.float64)
 
 
-def _matched(original: Table, synthetic: Table) -> tuple[tuple[str, ...], list[Values], list[Values]]:
-    """Column names and the columns of both tables in the synthetic one's order."""
-    made, given = _columns("synthetic", synthetic), _columns("original", original)
-    if set(made) != set(given):
-        raise ParameterError(
-            "original", f"{len(given)} column(s)", allowed=f"the columns of the synthetic table: {len(made)}"
-        )
-    return tuple(map(str, made)), list(made.values()), [given[name] for name in made]
-
-
-def _columns(parameter: str, table: Table) -> dict[Any, Values]:
-    columns: dict[Any, Values]
-    if isinstance(table, pd.DataFrame):
-        if not table.columns.is_unique:
-            raise ParameterError(parameter, "a repeated column name", allowed="names that occur once")
-        columns = {name: table[name] for name in table.columns}
-        rows = len(table)
-    else:
-        array = np.asarray(table)
-        array = array[:, None] if array.ndim == 1 else array
-        if array.ndim != 2:
-            raise ParameterError(parameter, f"{array.ndim} dimensions", allowed="a table: rows and columns")
-        rows = len(array)
-        if array.dtype.kind in "biuf":
-            lines = np.ascontiguousarray(array.T, dtype=np.float64)
-            columns = dict(enumerate(lines))
-        else:
-            frame = pd.DataFrame(array).infer_objects()
-            columns = {name: frame[name] for name in frame.columns}
-    if not rows or not columns:
-        raise ParameterError(parameter, f"{rows} row(s), {len(columns)} column(s)", allowed="at least one of each")
-    return columns
-
-
-def _find(values: FloatArray, least: float, thresholds: FloatArray) -> CellArray:
+def _find(values: FloatArray, least: float, thresholds: FloatArray) -> Int32Array:
     """0 below ``least``, k up to the k-th threshold, then one cell for what is above and one for what is missing."""
     if len(thresholds) <= _COUNTED:
         return _count_less(values, least, thresholds)
@@ -237,7 +196,7 @@ def _find(values: FloatArray, least: float, thresholds: FloatArray) -> CellArray
 
 
 @compiled
-def _count_less(values: FloatArray, least: float, thresholds: FloatArray) -> CellArray:
+def _count_less(values: FloatArray, least: float, thresholds: FloatArray) -> Int32Array:
     """How many thresholds are less than each value: compared with all of them, which vectors do faster than a search.
 
     A search branches on values that nobody can predict.

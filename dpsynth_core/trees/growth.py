@@ -11,15 +11,13 @@ because the two rounded shares always add up to one.)
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth_core.arrays import BoolArray, FloatArray, IntArray
+from dpsynth_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from dpsynth_core.jit import compiled
-
-CodeArray: TypeAlias = NDArray[np.int32]
 
 # Fields of a grown node. Children stand after their parent, the left one right after it.
 NUMBER, START, END, ORIGINAL, SYNTHETIC, LEFT, RIGHT, COLUMN, CUT, BELOW_LEFT, PARENT, PHASE, SPLITS = range(13)
@@ -59,7 +57,7 @@ def _node_loss(n0: int, n1: int) -> float:
 
 @compiled
 def _ordered_cut(
-    line: CodeArray, packed: CodeArray, start: int, end: int, n0: int, n1: int, minbucket: int
+    line: Int32Array, packed: Int32Array, start: int, end: int, n0: int, n1: int, minbucket: int
 ) -> tuple[float, int, bool]:
     """Improvement of the best cut between two values, the rows below it, and whether they form the left child."""
     whole = _node_loss(n0, n1)
@@ -82,7 +80,7 @@ def _ordered_cut(
 
 
 @compiled
-def _by_share(counts: FloatArray, size: int) -> CodeArray:
+def _by_share(counts: FloatArray, size: int) -> Int32Array:
     """Places of categories by rising share of original rows; equal shares keep their order.
 
     Merging from runs of one upwards: NumPy's own stable sort would take longer to compile than everything else here.
@@ -109,7 +107,7 @@ def _by_share(counts: FloatArray, size: int) -> CodeArray:
 
 @compiled
 def _count_categories(
-    line: CodeArray, packed: CodeArray, start: int, end: int, codes: CodeArray, counts: FloatArray
+    line: Int32Array, packed: Int32Array, start: int, end: int, codes: Int32Array, counts: FloatArray
 ) -> int:
     """Write down the categories of a node and their counts; how many they are."""
     size = 0
@@ -124,7 +122,7 @@ def _count_categories(
 
 
 @compiled
-def _nominal_cut(by_share: CodeArray, counts: FloatArray, n0: int, n1: int, minbucket: int) -> tuple[float, int, bool]:
+def _nominal_cut(by_share: Int32Array, counts: FloatArray, n0: int, n1: int, minbucket: int) -> tuple[float, int, bool]:
     """Improvement of the best subset, how many categories in order of share it holds, and whether it is the left.
 
     For two classes the best of all subsets holds the first few categories in this order (Breiman et al. 1984, 4.2.2).
@@ -146,7 +144,7 @@ def _nominal_cut(by_share: CodeArray, counts: FloatArray, n0: int, n1: int, minb
 
 @compiled
 def _place_cut(
-    line: CodeArray, packed: CodeArray, start: int, end: int, where: int, values: FloatArray
+    line: Int32Array, packed: Int32Array, start: int, end: int, where: int, values: FloatArray
 ) -> tuple[int, float]:
     """First code above the cut, and the threshold: halfway between the values on its two sides.
 
@@ -167,7 +165,7 @@ def _place_cut(
 
 
 @compiled
-def _rearrange(order: CodeArray, goes_left: NDArray[np.uint8], start: int, end: int, spare: CodeArray) -> int:
+def _rearrange(order: Int32Array, goes_left: NDArray[np.uint8], start: int, end: int, spare: Int32Array) -> int:
     """Rows of the left child first, in every column, otherwise in the same order; how many they are."""
     place = start
     for j in range(len(order)):
@@ -204,14 +202,14 @@ def _split(
     node: IntArray,
     numbers: FloatArray,
     largest: float,
-    order: CodeArray,
-    packed: CodeArray,
+    order: Int32Array,
+    packed: Int32Array,
     values: FloatArray,
     first: IntArray,
     nominal: BoolArray,
     minbucket: int,
     goes_left: NDArray[np.uint8],
-    spare: CodeArray,
+    spare: Int32Array,
     counts: FloatArray,
 ) -> float:
     """Find the best split of a node, write it down and mark the rows of the left child.
@@ -287,8 +285,8 @@ def _settle(me: int, ints: IntArray, floats: FloatArray, alpha: float) -> bool:
 
 @compiled
 def grow(
-    order: CodeArray,
-    packed: CodeArray,
+    order: Int32Array,
+    packed: Int32Array,
     values: FloatArray,
     first: IntArray,
     nominal: BoolArray,
@@ -330,9 +328,19 @@ def grow(
             hope = min(risk, floats[me, COMPLEXITY])
             if end - start >= minsplit and hope > alpha and ints[me, NUMBER] < 1 << maxdepth:
                 largest = _split(
-                    ints[me], floats[me], largest, order, packed, values, first, nominal, minbucket,
-                    goes_left, spare, counts,
-                )  # fmt: skip
+                    ints[me],
+                    floats[me],
+                    largest,
+                    order,
+                    packed,
+                    values,
+                    first,
+                    nominal,
+                    minbucket,
+                    goes_left,
+                    spare,
+                    counts,
+                )
             if ints[me, COLUMN] < 0:
                 floats[me, COMPLEXITY], floats[me, RISK_BELOW] = alpha, risk
                 me = ints[me, PARENT]

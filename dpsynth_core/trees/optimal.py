@@ -16,19 +16,20 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dpsynth_core.arrays import BoolArray, IntArray
-from dpsynth_core.errors import ParameterError
-from dpsynth_core.trees.cuts import CellArray, Cells, CutTable, Table
+from dpsynth_core.arrays import BoolArray, Int32Array, IntArray
+from dpsynth_core.errors import ParameterError, check_int
+from dpsynth_core.trees.columns import TableLike
+from dpsynth_core.trees.cuts import ColumnCells, CutTable
 from dpsynth_core.trees.search import best_root, best_stump
 
-MOST_BINS = 1024
+MAX_BINS = 1024
 """Tables of two columns' cells have at most about its square."""
 _ROUNDING = 1e-12
 """A relative gain below this is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Leaf:
+class OptimalLeaf:
     """Rows that the tree does not tell apart."""
 
     synthetic: int
@@ -38,20 +39,20 @@ class Leaf:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Split:
+class OptimalSplit:
     """A question that sends rows to one of two subtrees."""
 
     variable: str
     """Column that is asked about."""
     cut: str
     """What rows inside satisfy, in words."""
-    inside: Node
+    inside: OptimalNode
     """Rows that do."""
-    outside: Node
+    outside: OptimalNode
     """Rows that do not."""
 
 
-Node: TypeAlias = Leaf | Split
+OptimalNode: TypeAlias = OptimalLeaf | OptimalSplit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,15 +61,15 @@ class OptimalTree:
 
     pmse: float
     """Mean squared distance of the leaves' shares of synthetic rows from the overall share: 0 to 1/4."""
-    root: Node
+    root: OptimalNode
     """Its first question, or a leaf if none helps."""
 
-    def leaves(self) -> tuple[Leaf, ...]:
+    def leaves(self) -> tuple[OptimalLeaf, ...]:
         """From inside to outside."""
         return _leaves(self.root)
 
 
-def optimal_tree_pmse(original: Table, synthetic: Table, depth: int = 2, bins: int = 32) -> float:
+def optimal_tree_pmse(original: TableLike, synthetic: TableLike, depth: int = 2, bins: int = 32) -> float:
     """How well the best tree of a depth tells the tables apart: 0 not at all, 1/4 perfectly (equal sizes).
 
     Args:
@@ -91,7 +92,7 @@ def optimal_tree_pmse(original: Table, synthetic: Table, depth: int = 2, bins: i
     return float(max(0.0, gain - rows_made * rows_made / rows)) / rows
 
 
-def optimal_tree(original: Table, synthetic: Table, *, depth: int = 2, bins: int = 32) -> OptimalTree:
+def optimal_tree(original: TableLike, synthetic: TableLike, *, depth: int = 2, bins: int = 32) -> OptimalTree:
     """The best tree itself; parameters as for ``optimal_tree_pmse``."""
     depth, table = _check(original, synthetic, depth, bins)
     every = np.ones(table.synthetic.shape[1], dtype=bool), np.ones(table.original.shape[1], dtype=bool)
@@ -109,23 +110,22 @@ def warm_up() -> None:
         optimal_tree_pmse(table, table, depth=depth)
 
 
-def _check(original: Table, synthetic: Table, depth: int, bins: int) -> tuple[int, CutTable]:
+def _check(original: TableLike, synthetic: TableLike, depth: int, bins: int) -> tuple[int, CutTable]:
     if isinstance(depth, bool) or depth not in (0, 1, 2):
         raise ParameterError("depth", depth, allowed="0, 1 or 2", remedy="Deeper trees: dpsynth_core.trees.cart.")
-    if isinstance(bins, bool) or not isinstance(bins, int) or not 1 <= bins <= MOST_BINS:
-        raise ParameterError("bins", bins, allowed=f"a whole number from 1 to {MOST_BINS}")
+    check_int("bins", bins, 1, MAX_BINS)
     return depth, CutTable.of(original, synthetic, bins=bins)
 
 
-def _pack(cells: tuple[Cells, ...]) -> tuple[IntArray, IntArray]:
+def _pack(cells: tuple[ColumnCells, ...]) -> tuple[IntArray, IntArray]:
     """For compiled code: how many cells each column has and whether they are nominal."""
     return np.array([c.size for c in cells]), np.array([c.nominal for c in cells], dtype=np.int64)
 
 
-def _split(table: CutTable, made: BoolArray, given: BoolArray, column: int, cut: int, depth: int) -> Node:  # noqa: PLR0917
+def _split(table: CutTable, made: BoolArray, given: BoolArray, column: int, cut: int, depth: int) -> OptimalNode:  # noqa: PLR0917
     cells = table.cells[column]
 
-    def inside(rows: CellArray) -> BoolArray:
+    def inside(rows: Int32Array) -> BoolArray:
         held: BoolArray = rows[column] == cut if cells.nominal else rows[column] <= cut
         return held
 
@@ -133,7 +133,7 @@ def _split(table: CutTable, made: BoolArray, given: BoolArray, column: int, cut:
     held = np.count_nonzero(made & a) + np.count_nonzero(given & o)
     if held in (0, np.count_nonzero(made) + np.count_nonzero(given)):
         return _subtree(table, made, given, depth - 1)  # a question that all answer alike
-    return Split(
+    return OptimalSplit(
         variable=table.columns[column],
         cut=cells.describe(cut),
         inside=_subtree(table, made & a, given & o, depth - 1),
@@ -141,7 +141,7 @@ def _split(table: CutTable, made: BoolArray, given: BoolArray, column: int, cut:
     )
 
 
-def _subtree(table: CutTable, made: BoolArray, given: BoolArray, depth: int) -> Node:
+def _subtree(table: CutTable, made: BoolArray, given: BoolArray, depth: int) -> OptimalNode:
     """The best tree for some of the rows; a leaf where no cut helps."""
     a, o = int(np.count_nonzero(made)), int(np.count_nonzero(given))
     if depth and a and o:
@@ -149,11 +149,11 @@ def _subtree(table: CutTable, made: BoolArray, given: BoolArray, depth: int) -> 
         gain, column, cut = _SEARCHES[depth](*rows, *_pack(table.cells))
         if gain > a * a / (a + o) * (1 + _ROUNDING):
             return _split(table, made, given, int(column), int(cut), depth)
-    return Leaf(synthetic=a, original=o)
+    return OptimalLeaf(synthetic=a, original=o)
 
 
-def _leaves(node: Node) -> tuple[Leaf, ...]:
-    return (node,) if isinstance(node, Leaf) else (*_leaves(node.inside), *_leaves(node.outside))
+def _leaves(node: OptimalNode) -> tuple[OptimalLeaf, ...]:
+    return (node,) if isinstance(node, OptimalLeaf) else (*_leaves(node.inside), *_leaves(node.outside))
 
 
 _SEARCHES = {1: best_stump, 2: best_root}

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsynth_core.arrays import FloatArray, IntArray
+from dpsynth_core.arrays import FloatArray, Int32Array, IntArray
 from dpsynth_core.jit import compiled
-from dpsynth_core.trees.cuts import CellArray
 
 
 @compiled
-def best_stump(synthetic: CellArray, original: CellArray, sizes: IntArray, nominal: IntArray) -> tuple[float, int, int]:
+def best_stump(
+    synthetic: Int32Array, original: Int32Array, sizes: IntArray, nominal: IntArray
+) -> tuple[float, int, int]:
     """The largest sum of a^2 / (a + o) over the two leaves of one cut, and which cut that is."""
     made, given = float(synthetic.shape[1]), float(original.shape[1])
     a_in, o_in = rows_inside(synthetic, sizes, nominal), rows_inside(original, sizes, nominal)
@@ -30,7 +31,9 @@ def best_stump(synthetic: CellArray, original: CellArray, sizes: IntArray, nomin
 
 
 @compiled
-def best_root(synthetic: CellArray, original: CellArray, sizes: IntArray, nominal: IntArray) -> tuple[float, int, int]:
+def best_root(
+    synthetic: Int32Array, original: Int32Array, sizes: IntArray, nominal: IntArray
+) -> tuple[float, int, int]:
     """The largest sum of a^2 / (a + o) over the leaves of a tree with a cut below each side of the root's."""
     made, given = float(synthetic.shape[1]), float(original.shape[1])
     a_in, o_in = rows_inside(synthetic, sizes, nominal), rows_inside(original, sizes, nominal)
@@ -45,9 +48,21 @@ def best_root(synthetic: CellArray, original: CellArray, sizes: IntArray, nomina
             count_pair(original[i], original[j], sizes[i], sizes[j], nominal[i], nominal[j], o_table)
             for s in range(sizes[i] - 1 + nominal[i]):
                 cross(
-                    a_table[s], o_table[s], a_in[i, s], o_in[i, s], a_in[j], o_in[j], made, given,
-                    sizes[j] - 1 + nominal[j], inside[i], outside[i], s, inside[j], outside[j],
-                )  # fmt: skip
+                    a_table[s],
+                    o_table[s],
+                    a_in[i, s],
+                    o_in[i, s],
+                    a_in[j],
+                    o_in[j],
+                    made,
+                    given,
+                    sizes[j] - 1 + nominal[j],
+                    inside[i],
+                    outside[i],
+                    s,
+                    inside[j],
+                    outside[j],
+                )
     best, column, cut = -1.0, 0, 0
     for i in range(len(sizes)):
         for s in range(sizes[i] - 1 + nominal[i]):
@@ -64,7 +79,7 @@ def term(a: float, o: float) -> float:
 
 
 @compiled
-def rows_inside(cells: CellArray, sizes: IntArray, nominal: IntArray) -> FloatArray:
+def rows_inside(cells: Int32Array, sizes: IntArray, nominal: IntArray) -> FloatArray:
     """Rows inside each cut of each column."""
     counts = np.zeros((len(sizes), sizes.max()))
     for i in range(len(sizes)):
@@ -78,9 +93,14 @@ def rows_inside(cells: CellArray, sizes: IntArray, nominal: IntArray) -> FloatAr
 
 @compiled
 def count_pair(  # noqa: PLR0917  compiled code takes arguments by place
-    first: CellArray, second: CellArray, lines: int, width: int, first_nominal: int, second_nominal: int,
+    first: Int32Array,
+    second: Int32Array,
+    lines: int,
+    width: int,
+    first_nominal: int,
+    second_nominal: int,
     table: FloatArray,
-) -> None:  # fmt: skip
+) -> None:
     """Rows inside both of two columns' cuts, for every pair of cuts, into ``table``."""
     for s in range(lines):
         for t in range(width):
@@ -99,10 +119,21 @@ def count_pair(  # noqa: PLR0917  compiled code takes arguments by place
 
 @compiled
 def cross(  # noqa: PLR0917  compiled code takes arguments by place
-    a_both: FloatArray, o_both: FloatArray, a_first: float, o_first: float, a_second: FloatArray, o_second: FloatArray,
-    made: float, given: float, cuts: int, inside: FloatArray, outside: FloatArray, s: int,
-    inside_second: FloatArray, outside_second: FloatArray,
-) -> None:  # fmt: skip
+    a_both: FloatArray,
+    o_both: FloatArray,
+    a_first: float,
+    o_first: float,
+    a_second: FloatArray,
+    o_second: FloatArray,
+    made: float,
+    given: float,
+    cuts: int,
+    inside: FloatArray,
+    outside: FloatArray,
+    s: int,
+    inside_second: FloatArray,
+    outside_second: FloatArray,
+) -> None:
     """Four leaves for cut s of one column and each cut of another; either cut may be the root's."""
     best_inside, best_outside = inside[s], outside[s]
     for t in range(cuts):
@@ -120,9 +151,15 @@ def cross(  # noqa: PLR0917  compiled code takes arguments by place
 
 @compiled
 def cut_twice(  # noqa: PLR0917  compiled code takes arguments by place
-    a_in: FloatArray, o_in: FloatArray, made: float, given: float, cuts: int, nominal: int,
-    inside: FloatArray, outside: FloatArray,
-) -> None:  # fmt: skip
+    a_in: FloatArray,
+    o_in: FloatArray,
+    made: float,
+    given: float,
+    cuts: int,
+    nominal: int,
+    inside: FloatArray,
+    outside: FloatArray,
+) -> None:
     """The root's cut and the one below it on the same column: three leaves."""
     for s in range(cuts):
         a, o = a_in[s], o_in[s]
@@ -140,9 +177,15 @@ def cut_twice(  # noqa: PLR0917  compiled code takes arguments by place
 
 @compiled
 def best_pair(  # noqa: PLR0917  compiled code takes arguments by place
-    synthetic: CellArray, other_synthetic: CellArray, original: CellArray, other_original: CellArray,
-    size: int, other_size: int, nominal: int, other_nominal: int,
-) -> float:  # fmt: skip
+    synthetic: Int32Array,
+    other_synthetic: Int32Array,
+    original: Int32Array,
+    other_original: Int32Array,
+    size: int,
+    other_size: int,
+    nominal: int,
+    other_nominal: int,
+) -> float:
     """As ``best_root``, for trees on two columns given one by one; twice the same column gives its own trees."""
     made, given = float(len(synthetic)), float(len(original))
     cuts, other_cuts = size - 1 + nominal, other_size - 1 + other_nominal
@@ -167,9 +210,21 @@ def best_pair(  # noqa: PLR0917  compiled code takes arguments by place
     cut_twice(a_other, o_other, made, given, other_cuts, other_nominal, inside_other, outside_other)
     for s in range(cuts):
         cross(
-            a_table[s], o_table[s], a_in[s], o_in[s], a_other, o_other, made, given, other_cuts,
-            inside, outside, s, inside_other, outside_other,
-        )  # fmt: skip
+            a_table[s],
+            o_table[s],
+            a_in[s],
+            o_in[s],
+            a_other,
+            o_other,
+            made,
+            given,
+            other_cuts,
+            inside,
+            outside,
+            s,
+            inside_other,
+            outside_other,
+        )
     best = made * made / (made + given)
     for s in range(cuts):
         best = max(best, inside[s] + outside[s])
@@ -180,9 +235,15 @@ def best_pair(  # noqa: PLR0917  compiled code takes arguments by place
 
 @compiled
 def all_cells(  # noqa: PLR0917  compiled code takes arguments by place
-    synthetic: CellArray, other_synthetic: CellArray, original: CellArray, other_original: CellArray,
-    size: int, other_size: int, wide: int, other_wide: int,
-) -> float:  # fmt: skip
+    synthetic: Int32Array,
+    other_synthetic: Int32Array,
+    original: Int32Array,
+    other_original: Int32Array,
+    size: int,
+    other_size: int,
+    wide: int,
+    other_wide: int,
+) -> float:
     """The sum of a^2 / (a + o) over all cells of two columns at once; ``wide`` neighbouring cells count as one."""
     a_table = _table(synthetic, other_synthetic, size, other_size, wide, other_wide)
     o_table = _table(original, other_original, size, other_size, wide, other_wide)
@@ -195,9 +256,15 @@ def all_cells(  # noqa: PLR0917  compiled code takes arguments by place
 
 @compiled
 def distance(  # noqa: PLR0917
-    synthetic: CellArray, other_synthetic: CellArray, original: CellArray, other_original: CellArray,
-    size: int, other_size: int, wide: int, other_wide: int,
-) -> float:  # fmt: skip
+    synthetic: Int32Array,
+    other_synthetic: Int32Array,
+    original: Int32Array,
+    other_original: Int32Array,
+    size: int,
+    other_size: int,
+    wide: int,
+    other_wide: int,
+) -> float:
     """Total variation between the shares of synthetic and of original rows in the cells of ``all_cells``."""
     a_table = _table(synthetic, other_synthetic, size, other_size, wide, other_wide)
     o_table = _table(original, other_original, size, other_size, wide, other_wide)
@@ -211,8 +278,8 @@ def distance(  # noqa: PLR0917
 
 @compiled
 def _table(  # noqa: PLR0917
-    cells: CellArray, other: CellArray, size: int, other_size: int, wide: int, other_wide: int
-) -> FloatArray:  # fmt: skip
+    cells: Int32Array, other: Int32Array, size: int, other_size: int, wide: int, other_wide: int
+) -> FloatArray:
     table = np.zeros(((size - 1) // wide + 1, (other_size - 1) // other_wide + 1))
     for row in range(len(cells)):
         table[cells[row] // wide, other[row] // other_wide] += 1.0

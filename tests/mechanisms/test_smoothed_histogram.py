@@ -92,9 +92,14 @@ def test_cells_are_drawn_by_count_plus_constant(source: str, alpha: Fraction) ->
     noise: Noise = SOURCES[source]()
     listed = np.array(sorted(counts))
     drawn = noise.smoothed(
-        listed, np.array([counts[tuple(cell)] for cell in listed.tolist()]), shape=(3, 3), draws=40_000, alpha=alpha,
-        epsilon=1, label="test",
-    )  # fmt: skip
+        listed,
+        np.array([counts[tuple(cell)] for cell in listed.tolist()]),
+        shape=(3, 3),
+        draws=40_000,
+        alpha=alpha,
+        epsilon=1,
+        label="test",
+    )
     every = list(product(range(3), range(sides[1].size)))
     law = np.array([counts[cell] + float(alpha) for cell in every])
     observed = Counter(map(tuple, drawn.tolist()))
@@ -145,9 +150,18 @@ def test_a_domain_beyond_sixty_three_bits_still_shows_the_rows_that_epsilon_pays
 
 
 AWKWARD = [
-    Fraction(1, 3), Fraction(2, 3), Fraction(1, 2), Fraction(0), Fraction(1), Fraction(1, 2**62), Fraction(1, 2**70),
-    1 - Fraction(1, 2**70), Fraction(10**40, 10**40 + 1), Fraction(2**61 + 1, 2**62), Fraction(1, 10**40),
-]  # fmt: skip
+    Fraction(1, 3),
+    Fraction(2, 3),
+    Fraction(1, 2),
+    Fraction(0),
+    Fraction(1),
+    Fraction(1, 2**62),
+    Fraction(1, 2**70),
+    1 - Fraction(1, 2**70),
+    Fraction(10**40, 10**40 + 1),
+    Fraction(2**61 + 1, 2**62),
+    Fraction(1, 10**40),
+]
 
 
 class Scripted:

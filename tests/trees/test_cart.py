@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpsynth_core.errors import ParameterError
-from dpsynth_core.trees.cart import Node, Split, Tree, cart_pmse, fit_tree
+from dpsynth_core.trees.cart import CartNode, CartSplit, CartTree, cart_pmse, fit_tree
 from tests.tables.rpart import read_cases, tables
 from tests.tables.strategies import anything
 
@@ -24,7 +24,7 @@ LOOSE = {"cp": 0.0, "minsplit": 2, "minbucket": 1}
 MICROSECONDS = 24 * 60 * 60 * 10**6
 
 
-def sides(split: Split, levels: int) -> tuple[set[str], set[str]]:
+def sides(split: CartSplit, levels: int) -> tuple[set[str], set[str]]:
     """Levels on the left and on the right; of ordered ones rpart also lists those that the node does not hold."""
     if split.threshold is None:
         return {str(name) for name in split.left}, {str(name) for name in split.right}
@@ -33,7 +33,7 @@ def sides(split: Split, levels: int) -> tuple[set[str], set[str]]:
     return (below, above) if split.below_left else (above, below)
 
 
-def check_split(split: Split, column: int, improvement: float, *how: Any) -> None:
+def check_split(split: CartSplit, column: int, improvement: float, *how: Any) -> None:
     assert split.column == f"x{column}"
     assert split.improvement == pytest.approx(improvement, rel=1e-12)
     if isinstance(how[0], list):
@@ -99,7 +99,7 @@ def best_improvement(table: pd.DataFrame, synthetic: NDArray[np.bool_], minbucke
     return max(gains)
 
 
-def reached(table: pd.DataFrame, split: Split) -> NDArray[np.bool_]:
+def reached(table: pd.DataFrame, split: CartSplit) -> NDArray[np.bool_]:
     """The rows of the left child."""
     if split.threshold is None:
         return table[split.column].isin(split.left).to_numpy()
@@ -138,7 +138,7 @@ def test_every_split_is_the_best_of_all_divisions(pair: tuple[pd.DataFrame, pd.D
             rows[2 * node.number], rows[2 * node.number + 1] = inside & left, inside & ~left
 
 
-def by_number(tree: Tree) -> dict[int, Node]:
+def by_number(tree: CartTree) -> dict[int, CartNode]:
     return {node.number: node for node in tree.nodes}
 
 
@@ -222,7 +222,7 @@ def test_a_tree_of_many_nodes() -> None:
 # Kinds of columns
 
 
-def fit_one(original: Any, synthetic: Any) -> Tree:
+def fit_one(original: Any, synthetic: Any) -> CartTree:
     return fit_tree(pd.DataFrame({"x": original}), pd.DataFrame({"x": synthetic}), **LOOSE)
 
 

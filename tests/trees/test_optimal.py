@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.trees.cuts import CutTable
-from dpsynth_core.trees.optimal import Leaf, Split, optimal_tree, optimal_tree_pmse
+from dpsynth_core.trees.optimal import OptimalLeaf, OptimalSplit, optimal_tree, optimal_tree_pmse
 
 Question = Callable[[Any], bool]
 
@@ -186,15 +186,15 @@ def test_a_tree_says_what_it_asks() -> None:
     original = pd.DataFrame({"size": [1.0, 1.0, 5.0, np.nan], "colour": ["red", "red", "blue", "blue"]})
     synthetic = pd.DataFrame({"size": [1.0, 2.0, 2.0, 2.0], "colour": ["red", "green", "green", "green"]})
     root = optimal_tree(original, synthetic, depth=1).root
-    assert root == Split(
+    assert root == OptimalSplit(
         variable="colour",
         cut="is green",
-        inside=Leaf(synthetic=3, original=0),
-        outside=Leaf(synthetic=1, original=4),
+        inside=OptimalLeaf(synthetic=3, original=0),
+        outside=OptimalLeaf(synthetic=1, original=4),
     )
-    assert optimal_tree(original, original).root == Leaf(synthetic=4, original=4)
+    assert optimal_tree(original, original).root == OptimalLeaf(synthetic=4, original=4)
     spread = optimal_tree(pd.DataFrame({"x": [1, 2, 9]}), pd.DataFrame({"x": [1, 2, 3]}), depth=1).root
-    assert isinstance(spread, Split)
+    assert isinstance(spread, OptimalSplit)
     assert (spread.variable, spread.cut) == ("x", "up to 3")
 
 
@@ -213,7 +213,7 @@ def test_ordered_categories_dates_and_booleans_are_cut_in_their_order() -> None:
     assert table.synthetic.tolist() == [[1, 2, 3, 5], [1, 2, 5, 3], [2, 1, 4, 2], [1, 2, 5, 3]]
     assert optimal_tree_pmse(frame, frame) == 0
     first = optimal_tree(frame[["pain"]].iloc[[0, 0, 1]], frame[["pain"]].iloc[[2, 2, 1]]).root
-    assert isinstance(first, Split)
+    assert isinstance(first, OptimalSplit)
     assert first.cut == "below some"
 
 

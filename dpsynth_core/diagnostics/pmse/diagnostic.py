@@ -29,7 +29,7 @@ from dpsynth_core.diagnostics.features import features, frequent_labels
 from dpsynth_core.diagnostics.pmse.logistic import LogisticScore, affordable_order, logistic_pmse
 from dpsynth_core.errors import check_between, check_int
 from dpsynth_core.progress import Progress, no_progress
-from dpsynth_core.trees.cart import Tree, cart_pmse, fit_tree
+from dpsynth_core.trees.cart import CartTree, cart_pmse, fit_tree
 
 LEVELS = 20
 """Labels of a column that get a coefficient of their own."""
@@ -138,7 +138,7 @@ class PMSEDiagnostic(Diagnostic):
 class TreeScore:
     """What the trees found."""
 
-    tree: Tree
+    tree: CartTree
     """Grown on all rows of both tables."""
     observed: FloatArray
     """pMSE between a half of the original and as many synthetic rows, over random halvings."""

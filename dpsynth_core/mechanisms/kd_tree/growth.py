@@ -21,7 +21,7 @@ from dpsynth_core.errors import ParameterError
 from dpsynth_core.mechanisms.kd_tree.interleaving import Coding
 from dpsynth_core.privacy.noise import Noise
 
-MOST_EMPTY_SPLITS = 1_000_000
+MAX_EMPTY_SPLITS = 1_000_000
 """Empty boxes that noise is expected to split at the first level; each of them has to be listed."""
 
 
@@ -95,7 +95,7 @@ class Leaves:
         return self.depth - passed, self.prefix >> passed
 
 
-class Rule(Protocol):
+class SplitRule(Protocol):
     """When a box is split."""
 
     @property
@@ -184,13 +184,15 @@ class HiddenBoxes:
         return pick
 
 
-def grow(coding: Coding, codes: IntArray, *, free: int, stop: int, rule: Rule | None, noise: Noise) -> Leaves:
+def grow(coding: Coding, codes: IntArray, *, free: int, stop: int, rule: SplitRule | None, noise: Noise) -> Leaves:
     """Split boxes from depth ``free`` to depth ``stop`` as ``rule`` decides; ``codes`` must be sorted."""
-    if rule is not None and coding.boxes(free) * rule.empty_rate > MOST_EMPTY_SPLITS:
+    if rule is not None and coding.boxes(free) * rule.empty_rate > MAX_EMPTY_SPLITS:
         raise ParameterError(
-            "free_levels", free, allowed=f"few enough that noise splits at most {MOST_EMPTY_SPLITS:,} empty boxes",
+            "free_levels",
+            free,
+            allowed=f"few enough that noise splits at most {MAX_EMPTY_SPLITS:,} empty boxes",
             remedy="Lower free_levels or raise split_threshold.",
-        )  # fmt: skip
+        )
     boxes = _boxes_at(coding, codes, free)
     hidden = HiddenBoxes(coding, free, boxes.prefix, noise)
     finished: list[tuple[int, Boxes]] = []

@@ -14,7 +14,7 @@ from dpsynth_core.arrays import IntArray
 from dpsynth_core.errors import check_between, check_choice, check_int
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.kd_tree.consistency import consistent_counts
-from dpsynth_core.mechanisms.kd_tree.growth import Leaves, Level, Rule, grow
+from dpsynth_core.mechanisms.kd_tree.growth import Leaves, Level, SplitRule, grow
 from dpsynth_core.mechanisms.kd_tree.interleaving import MAX_BITS, Coding
 from dpsynth_core.mechanisms.kd_tree.split_rules import PRIVTREE_LOSS, LevelRule, PrivTreeRule
 from dpsynth_core.mechanisms.parameters import PLACEMENTS, setting
@@ -29,7 +29,7 @@ from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
-MOST_FREE_LEVELS = 10
+MAX_FREE_LEVELS = 10
 LEVELS_RULE_DEPTH = 8
 """Decisions on a path under the paper's rule, whose noise grows with their number."""
 ROWS_PER_LEAF = 20
@@ -158,9 +158,13 @@ class KDTree(Mechanism):
         threshold, noisy = self._count_leaves(leaves, noise, remaining, table.n)
         progress("Making the counts agree", 0.9)
         values = consistent_counts(
-            leaves, levels, noisy.values, stop=stop, stand_out=self.stand_out,
+            leaves,
+            levels,
+            noisy.values,
+            stop=stop,
+            stand_out=self.stand_out,
             leaf_variance=laplace_variance(HISTOGRAM_SENSITIVITY / remaining.epsilon),
-        )  # fmt: skip
+        )
         # That a box of the first depth is listed may only mean that it holds rows, so it gets what a hidden one gets:
         # its leaf count alone, and the threshold. All others are listed because of splits, which are paid for.
         first = leaves.decisions == 0
@@ -173,14 +177,18 @@ class KDTree(Mechanism):
             np.append(prefix[kept], noisy.extra_keys ^ (np.int64(1) << free)),
         )
         return PartitionModel.of(
-            tuple(halving.axis for halving in coding.halvings), low, high,
-            np.append(values[kept], noisy.extra_values), rows=table.n, centre=self.placement == "centre",
-        )  # fmt: skip
+            tuple(halving.axis for halving in coding.halvings),
+            low,
+            high,
+            np.append(values[kept], noisy.extra_values),
+            rows=table.n,
+            centre=self.placement == "centre",
+        )
 
     def _depths(self, schema: Schema, coding: Coding) -> tuple[int, int]:
         """Where decisions begin (h) and where they end (h')."""
         numeric = sum(column.is_numeric for column in schema)
-        free = min(numeric, MOST_FREE_LEVELS) if self.free_levels is None else self.free_levels
+        free = min(numeric, MAX_FREE_LEVELS) if self.free_levels is None else self.free_levels
         free = min(free, coding.bits)
         deepest = coding.bits if self.rule == "privtree" else free + LEVELS_RULE_DEPTH
         stop = deepest if self.max_levels is None else self.max_levels
@@ -194,7 +202,7 @@ class KDTree(Mechanism):
         splitting, counting = budget.split(share, 1 - share)
         return splitting, counting
 
-    def _rule(self, noise: Noise, budget: Budget, levels: int, boxes: int) -> Rule:
+    def _rule(self, noise: Noise, budget: Budget, levels: int, boxes: int) -> SplitRule:
         if self.rule == "privtree":
             return PrivTreeRule.open(noise, epsilon=budget.epsilon, threshold=self.split_threshold or 0)
         epsilon = budget.epsilon / levels
@@ -228,10 +236,15 @@ class KDTree(Mechanism):
         top = np.int64(1) << leaves.hidden.depth
         depth, prefix = leaves.boxes
         noisy = noise.sparse_laplace(
-            prefix | (np.int64(1) << depth), leaves.counts, zeros=leaves.hidden.count,
-            threshold=threshold, pick=lambda size: pick(size) | top,
-            sensitivity=HISTOGRAM_SENSITIVITY, epsilon=budget.epsilon, label="counts of the leaves",
-        )  # fmt: skip
+            prefix | (np.int64(1) << depth),
+            leaves.counts,
+            zeros=leaves.hidden.count,
+            threshold=threshold,
+            pick=lambda size: pick(size) | top,
+            sensitivity=HISTOGRAM_SENSITIVITY,
+            epsilon=budget.epsilon,
+            label="counts of the leaves",
+        )
         return threshold, noisy
 
 

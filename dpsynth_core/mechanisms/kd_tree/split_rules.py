@@ -20,11 +20,11 @@ from dpsynth_core.privacy.primitives import Charge
 PRIVTREE_LOSS = 4
 """The decisions of a whole tree cost this many times 1/scale, however deep it grows (docs/proofs.md, section 9)."""
 
-LEAST_SCALE = 16
+MIN_SCALE = 16
 """Of the noise, in steps of its lattice: the bias is a whole number of steps, and must not cost much by that."""
 LN2_UP = math.nextafter(math.log(2), 1)
 
-Decision = tuple[NDArray[np.bool_], IntArray, FloatArray, FloatArray]
+SplitDecision = tuple[NDArray[np.bool_], IntArray, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,13 +36,19 @@ class LevelRule:
     threshold: int
     """Split where count + noise exceeds this (tau)."""
 
-    def decide(self, boxes: Boxes, *, zeros: int, pick: Callable[[int], IntArray], noise: Noise) -> Decision:
+    def decide(self, boxes: Boxes, *, zeros: int, pick: Callable[[int], IntArray], noise: Noise) -> SplitDecision:
         """Noisy count above the threshold; the noisy counts are paid for and may be used again."""
         # Algorithm 3, line 5: |P| + Lap(2 (h' - h) / eps') > tau.
         noisy = noise.sparse_laplace(
-            boxes.prefix, boxes.counts, zeros=zeros, threshold=self.threshold + 1, pick=pick,
-            sensitivity=HISTOGRAM_SENSITIVITY, epsilon=self.epsilon, label="split decisions of one level",
-        )  # fmt: skip
+            boxes.prefix,
+            boxes.counts,
+            zeros=zeros,
+            threshold=self.threshold + 1,
+            pick=pick,
+            sensitivity=HISTOGRAM_SENSITIVITY,
+            epsilon=self.epsilon,
+            label="split decisions of one level",
+        )
         split = noisy.values > self.threshold
         return split, noisy.extra_keys, noisy.values.astype(np.float64), noisy.extra_values.astype(np.float64)
 
@@ -75,14 +81,14 @@ class PrivTreeRule:
     @classmethod
     def open(cls, noise: Noise, *, epsilon: Fraction, threshold: int) -> PrivTreeRule:
         """Pay for a tree and derive scale and bias from the price."""
-        steps = max(1, math.ceil(LEAST_SCALE * epsilon / PRIVTREE_LOSS))
+        steps = max(1, math.ceil(MIN_SCALE * epsilon / PRIVTREE_LOSS))
         charge = noise.open_charge(
             "split decisions of the tree", sensitivity=HISTOGRAM_SENSITIVITY * steps, epsilon=epsilon
         )
         scale = float_up(steps * PRIVTREE_LOSS / epsilon)
         return cls(charge=charge, steps=steps, scale=scale, bias=math.ceil(scale * LN2_UP), threshold=threshold)
 
-    def decide(self, boxes: Boxes, *, zeros: int, pick: Callable[[int], IntArray], noise: Noise) -> Decision:
+    def decide(self, boxes: Boxes, *, zeros: int, pick: Callable[[int], IntArray], noise: Noise) -> SplitDecision:
         """Biased count plus noise above the threshold; only the decision is paid for."""
         # b(v) = max(theta - delta, c(v) - depth * delta) and split if b(v) + noise > theta, all shifted by
         # delta - theta so that an empty box stands at zero.

@@ -38,9 +38,11 @@ class Grid:
         grid = cls(axes=tuple(Axis.coarse(column, bins) for column in schema))
         if most is not None and grid.cells > most:
             raise ParameterError(
-                "cells", grid.cells, allowed=f"at most {most:,} for this mechanism",
+                "cells",
+                grid.cells,
+                allowed=f"at most {most:,} for this mechanism",
                 remedy="Use fewer bins or columns, or kd_tree or smoothed_histogram, which fit any domain.",
-            )  # fmt: skip
+            )
         return grid
 
     @property
@@ -70,15 +72,23 @@ def noisy_grid(
     invented = grid.cells * math.exp(-threshold / scale)
     if invented > most:
         raise ParameterError(
-            "cells", grid.cells, allowed=f"few enough that at most {most:,} empty ones pass a threshold of {threshold}",
+            "cells",
+            grid.cells,
+            allowed=f"few enough that at most {most:,} empty ones pass a threshold of {threshold}",
             remedy="Raise the threshold, use fewer bins, or use kd_tree or smoothed_histogram, which fit any domain.",
-        )  # fmt: skip
+        )
     cells, counts = grid.count(table)
     flat = np.ravel_multi_index(tuple(cells.T), grid.shape)
     noisy = noise.sparse_laplace(
-        flat, counts, zeros=grid.cells - len(flat), threshold=threshold, pick=_picker(grid.cells, flat, noise),
-        sensitivity=HISTOGRAM_SENSITIVITY, epsilon=noise.budget.epsilon, label=label,
-    )  # fmt: skip
+        flat,
+        counts,
+        zeros=grid.cells - len(flat),
+        threshold=threshold,
+        pick=_picker(grid.cells, flat, noise),
+        sensitivity=HISTOGRAM_SENSITIVITY,
+        epsilon=noise.budget.epsilon,
+        label=label,
+    )
     kept = noisy.values >= threshold
     extra = np.column_stack(np.unravel_index(noisy.extra_keys, grid.shape)).astype(np.int64)
     return np.concatenate([cells[kept], extra]), np.append(noisy.values[kept], noisy.extra_values)

@@ -12,11 +12,11 @@ import numpy as np
 
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.jit import compiled
-from dpsynth_core.mechanisms.pmse.parts import NOMINAL, ORDERED, SKEWED
+from dpsynth_core.mechanisms.pmse.column_models import NOMINAL, ORDERED, SKEWED
 
-MOST_EXPLAINED = 0.995
+MAX_EXPLAINED = 0.995
 """Share of a latent variable's variance that earlier columns may explain: correlations beyond are scaled down."""
-LEAST_SPREAD = 0.02
+MIN_SPREAD = 0.02
 """Of an indicator, so that a category nobody has does not become a huge feature."""
 
 
@@ -27,8 +27,8 @@ def natural(  # noqa: PLR0917
     """Unconstrained parameters in natural terms; ``correlation`` is that of the earlier features."""
     own = levels - 1 if form >= ORDERED else 3
     given = levels - 1 if form >= ORDERED else 2 + (form == SKEWED)
-    leaning = (levels - 1) * before if form == NOMINAL else before
-    out = np.zeros(own + 2 + leaning)
+    weights_each = (levels - 1) * before if form == NOMINAL else before
+    out = np.zeros(own + 2 + weights_each)
     if form < ORDERED:
         out[0], out[1] = theta[0], math.exp(min(max(theta[1], -50.0), 50.0))
         if form == SKEWED:
@@ -46,39 +46,41 @@ def natural(  # noqa: PLR0917
     out[own + 1] = 1.0
     start = given + nullable
     if form == NOMINAL:
-        _lean_nominal(levels, before, theta, start, out)
+        _nominal_weights(levels, before, theta, start, out)
     elif before and len(theta) > start:
-        _lean(before, theta, start, correlation, own, out)
+        _correlated_weights(before, theta, start, correlation, own, out)
     return out
 
 
 @compiled
-def _lean(before: int, theta: FloatArray, start: int, correlation: FloatArray, own: int, out: FloatArray) -> None:  # noqa: PLR0917
+def _correlated_weights(  # noqa: PLR0917
+    before: int, theta: FloatArray, start: int, correlation: FloatArray, own: int, out: FloatArray
+) -> None:
     """Weights from correlations: w = R^-1 r, and what is left for the column's own randomness.
 
     A feature whose parameter is not a number is not leaned on: its weight is zero, and its correlation follows.
     """
-    leaned = np.flatnonzero(~np.isnan(theta[start : start + before]))
-    w, among = np.empty(len(leaned)), np.empty((len(leaned), len(leaned)))
-    for i in range(len(leaned)):
-        w[i] = math.tanh(theta[start + leaned[i]])
-        for k in range(len(leaned)):
-            among[i, k] = correlation[leaned[i], leaned[k]]
-    _solve(among, w, len(leaned))
+    used = np.flatnonzero(~np.isnan(theta[start : start + before]))
+    w, among = np.empty(len(used)), np.empty((len(used), len(used)))
+    for i in range(len(used)):
+        w[i] = math.tanh(theta[start + used[i]])
+        for k in range(len(used)):
+            among[i, k] = correlation[used[i], used[k]]
+    _solve(among, w, len(used))
     explained = 0.0
-    for i in range(len(leaned)):
-        explained += math.tanh(theta[start + leaned[i]]) * w[i]
+    for i in range(len(used)):
+        explained += math.tanh(theta[start + used[i]]) * w[i]
     factor = 1.0
-    if explained > MOST_EXPLAINED:
-        factor = math.sqrt(MOST_EXPLAINED / explained)
-        explained = MOST_EXPLAINED
+    if explained > MAX_EXPLAINED:
+        factor = math.sqrt(MAX_EXPLAINED / explained)
+        explained = MAX_EXPLAINED
     out[own + 1] = math.sqrt(1.0 - max(explained, 0.0))
-    for i in range(len(leaned)):
-        out[own + 2 + leaned[i]] = factor * w[i]
+    for i in range(len(used)):
+        out[own + 2 + used[i]] = factor * w[i]
 
 
 @compiled
-def _lean_nominal(levels: int, before: int, theta: FloatArray, start: int, out: FloatArray) -> None:
+def _nominal_weights(levels: int, before: int, theta: FloatArray, start: int, out: FloatArray) -> None:
     own = levels - 1
     for k in range(own):
         spread = 0.0
@@ -93,10 +95,19 @@ def _lean_nominal(levels: int, before: int, theta: FloatArray, start: int, out: 
 
 
 @compiled
-def draw_column(  # noqa: PLR0912, PLR0917  one branch for each form, by place
-    form: int, levels: int, steps: int, nullable: int, before: int, given: FloatArray, features: FloatArray,
-    z: FloatArray, gap: FloatArray, values: FloatArray, latent: FloatArray,
-) -> None:  # fmt: skip
+def draw_column(  # noqa: PLR0912, PLR0917  one branch for each form, by index
+    form: int,
+    levels: int,
+    steps: int,
+    nullable: int,
+    before: int,
+    given: FloatArray,
+    features: FloatArray,
+    z: FloatArray,
+    gap: FloatArray,
+    values: FloatArray,
+    latent: FloatArray,
+) -> None:
     """Values of a column (missing as NaN) and, for numbers and ordered labels, the latent normal variable."""
     rows = len(z)
     own = levels - 1 if form >= ORDERED else 3
@@ -115,10 +126,10 @@ def draw_column(  # noqa: PLR0912, PLR0917  one branch for each form, by place
                     latent[row] += weight * features[f, row]
         if form == ORDERED:
             for row in range(rows):
-                place = 0.0
+                index = 0.0
                 for k in range(own):
-                    place += latent[row] > given[k]
-                values[row] = place
+                    index += latent[row] > given[k]
+                values[row] = index
         else:
             _scale(given[0], given[1], given[2], steps, latent, values)
     if nullable:
@@ -168,11 +179,11 @@ def _draw_nominal(  # noqa: PLR0917
             logits[k, row] = math.exp(logits[k, row] - top)
             total += logits[k, row]
         sought = z[row] * total - math.exp(-top)
-        place = 0
-        while sought >= 0.0 and place < own:
-            sought -= logits[place, row]
-            place += 1
-        values[row] = place
+        index = 0
+        while sought >= 0.0 and index < own:
+            sought -= logits[index, row]
+            index += 1
+        values[row] = index
 
 
 @compiled
@@ -187,14 +198,19 @@ def feature_scales(form: int, levels: int, values: FloatArray, centre: FloatArra
         for row in range(len(values)):
             share += values[row] == k + 1.0
         share /= len(values)
-        centre[k], spread[k] = share, max(math.sqrt(share * (1.0 - share)), LEAST_SPREAD)
+        centre[k], spread[k] = share, max(math.sqrt(share * (1.0 - share)), MIN_SPREAD)
 
 
 @compiled
 def features_of(  # noqa: PLR0917
-    form: int, levels: int, values: FloatArray, latent: FloatArray, centre: FloatArray, spread: FloatArray,
+    form: int,
+    levels: int,
+    values: FloatArray,
+    latent: FloatArray,
+    centre: FloatArray,
+    spread: FloatArray,
     features: FloatArray,
-) -> None:  # fmt: skip
+) -> None:
     """What later columns lean on."""
     if form != NOMINAL:
         if levels != 1:

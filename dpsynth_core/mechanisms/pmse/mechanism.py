@@ -16,36 +16,36 @@ from dpsynth_core.errors import DPSynthError, ParameterError, check_between, che
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.parameters import setting
 from dpsynth_core.mechanisms.plan import Plan, Stage
-from dpsynth_core.mechanisms.pmse.blocks import (
-    LARGEST_GROUP,
+from dpsynth_core.mechanisms.pmse.box_search import REACH, BoxSearch
+from dpsynth_core.mechanisms.pmse.cart_objective import CartObjective
+from dpsynth_core.mechanisms.pmse.column_models import ColumnModel, column_models
+from dpsynth_core.mechanisms.pmse.fit_steps import (
+    MAX_GROUP,
+    FitStep,
     Parents,
-    Step,
     block_prior,
     block_start,
+    blocks_of_columns,
     small_groups,
-    whole_blocks,
 )
-from dpsynth_core.mechanisms.pmse.greedy import GreedyScore
-from dpsynth_core.mechanisms.pmse.metropolis import Chains, Told, walk
+from dpsynth_core.mechanisms.pmse.metropolis import ChainProgress, Chains, walk
+from dpsynth_core.mechanisms.pmse.objective import DISTANCE, SQUARES, TREE, PMSEObjective, Randomness, sensitivity_of
 from dpsynth_core.mechanisms.pmse.parents import (
     CHOOSING,
     CHOOSING_SHARE,
     candidates,
     choose_parents,
-    most_parents,
+    max_parents,
     share_out,
 )
-from dpsynth_core.mechanisms.pmse.parts import Part, parts_of
-from dpsynth_core.mechanisms.pmse.score import DISTANCE, SQUARES, TREE, Randomness, Score, sensitivity_of
 from dpsynth_core.mechanisms.pmse.sequential import Mixture, SequentialModel
-from dpsynth_core.mechanisms.pmse.zoom import REACH, Zoom
 from dpsynth_core.privacy.budget import Amount, Budget, Guarantee, exact
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Point, Progress, no_progress
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
-Tell: TypeAlias = Callable[..., None]
+StepProgress: TypeAlias = Callable[..., None]
 """Told the share that is done, and points to draw."""
 SAMPLERS = {"lists": "from finite lists (proven)", "metropolis": "by random walks (the paper's, private in the limit)"}
 LAWS = {"normal": "normal", "skewed": "normal or skewed"}
@@ -62,7 +62,7 @@ PRIORS = {"bounds": "from the declared bounds", "flat": "the paper's, flat"}
 OVER_PAIRS = {"mean": "average over pairs", "worst": "worst pair"}
 CANDIDATES = {1: 64, 2: 256, 3: 512}
 """Length of a list, by how many parameters it is for."""
-MOST_PARAMETERS = 600
+MAX_PARAMETERS = 600
 """Of a model, and a fifth of it of one column by itself: beyond, epsilon is spread so thin that nothing is left."""
 ATTEMPTS = 3
 """Times that chains may be run on, twice as long each time, before the release is refused."""
@@ -70,15 +70,15 @@ SECONDS_PER_VALUE = 6e-9
 """Making, placing and counting one value of one pair of columns for one score."""
 FIRST_RATE = 20.0
 """Walks begin where a pMSE of 1/20 costs one unit of log density, and cool down to the real rate."""
-MOST_RATE = {"distance": 0.1, "cells": 0.7, "optimal": 0.7, "greedy": 0.7}
+MAX_RATE = {"distance": 0.1, "cells": 0.7, "optimal": 0.7, "greedy": 0.7}
 """Over the score's sensitivity, by judge: walks never go beyond this rate (epsilon 0.2 for one walk by the distance),
 where the score's own steps, from counting rows, become cliffs that no walk climbs, and where the draw is as good as the
 rows allow."""
 NOTHING = "nothing to choose"
 """Label of the charge for a table whose every value is declared."""
-MOST_MODEL_ROWS = 50_000
+MAX_MODEL_ROWS = 50_000
 """Of the model in a score: more would only take longer."""
-FLAT_DEVIATION = 100_000**0.5
+FLAT_STD = 100_000**0.5
 """Of the paper's prior N(0, 100000), section 6."""
 
 
@@ -158,14 +158,16 @@ class PMSE(Mechanism):
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
         """Parameters from public facts only."""
-        parameters = sum(part.size for part in parts_of(schema, "skewed"))
+        parameters = sum(model.size for model in column_models(schema, "skewed"))
         share = n * float(exact(epsilon, parameter="epsilon")) / max(parameters, 1)
         numbers: Literal["normal", "skewed"] = "skewed" if share >= 50 else "normal"
         verdict = (
-            "enough to fit a skew to every number" if numbers == "skewed"
-            else "enough for plain normal laws" if share >= 20
+            "enough to fit a skew to every number"
+            if numbers == "skewed"
+            else "enough for plain normal laws"
+            if share >= 20
             else "too little for more than a rough picture"
-        )  # fmt: skip
+        )
         return cls(
             numbers=numbers,
             reason=f"{n:,} rows at this epsilon leave {share:,.0f} rows times epsilon for each of {parameters} "
@@ -198,104 +200,122 @@ class PMSE(Mechanism):
 
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
         """One stage for each step, data sets together."""
-        parts = self._parts(schema)
-        most = self._most(parts, n, budget.epsilon / self.datasets)
+        models = self._column_models(schema)
+        limit = self._max_parents(models, n, budget.epsilon / self.datasets)
         # Which columns will be leaned on is not known beforehand: the first ones stand for them, at the same price.
-        parents = None if most is None else tuple(tuple(candidates(parts, j)[:most]) for j in range(len(parts)))
-        steps = self._steps(parts, parents)
-        choosing, shares = share_out(parts, steps, budget, most)
+        parents = None if limit is None else tuple(tuple(candidates(models, j)[:limit]) for j in range(len(models)))
+        steps = self._steps(models, parents)
+        choosing, shares = share_out(models, steps, budget, limit)
         merged: dict[str, Fraction] = {} if choosing is None else {CHOOSING: choosing.epsilon}
         for step, share in zip(steps, shares, strict=True):
             merged[step.label] = merged.get(step.label, Fraction(0)) + share.epsilon
         sensitivity = self._looseness * sensitivity_of(self._judge, n, self._model_rows(n))
         scores = pairs = 0.0
         for step, share in zip(steps, shares, strict=True):
-            zoom = self._zoom(step, parts, share.epsilon / self.datasets, sensitivity)
-            number = zoom.stages * zoom.candidates if self.sampler == "lists" else self.steps * self.chains
+            search = self._box_search(step, models, share.epsilon / self.datasets, sensitivity)
+            number = search.stages * search.candidates if self.sampler == "lists" else self.steps * self.chains
             scores += number
             pairs += number * (step.last - step.first + 1 + len(step.pairs))
         computing = self.datasets * (pairs * (n + self._model_rows(n)) * SECONDS_PER_VALUE + scores * 1e-4)
         return Plan(
             stages=tuple(Stage(label=label, epsilon=epsilon, scale=None) for label, epsilon in merged.items())
             or (Stage(label=NOTHING, epsilon=budget.epsilon, scale=None),),
-            cuts=(1,) * len(parts), cells=1, draws=int(scores), values=n * len(parts), computing=computing,
-        )  # fmt: skip
+            cuts=(1,) * len(models),
+            cells=1,
+            draws=int(scores),
+            values=n * len(models),
+            computing=computing,
+        )
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> Mixture:
         """Algorithm 2: l draws of parameters, each with its share of epsilon."""
         progress("Drawing the randomness of the model", 0.0)
-        parts = self._parts(table.schema)
-        if not any(part.size for part in parts):
+        models = self._column_models(table.schema)
+        if not any(model.size for model in models):
             noise.permute_and_flip(np.zeros(1), sensitivity=1, epsilon=noise.budget.epsilon, label=NOTHING)
         budgets = noise.budget.split(*(1 for _ in range(self.datasets)))
-        models = []
+        fitted = []
         for number, budget in enumerate(budgets):
-            told = partial(_tell, progress, number, self.datasets)
-            models.append(self._fit_once(table, parts, noise, budget, told))
-        return Mixture(models=tuple(models))
+            own = partial(_report, progress, number, self.datasets)
+            fitted.append(self._fit_once(table, models, noise, budget, own))
+        return Mixture(models=tuple(fitted))
 
     def _fit_once(
-        self, table: PrivateTable, parts: tuple[Part, ...], noise: Noise, budget: Budget, progress: Progress
+        self, table: PrivateTable, models: tuple[ColumnModel, ...], noise: Noise, budget: Budget, progress: Progress
     ) -> SequentialModel:
         # z is drawn once, before any score: u is then a fixed function of the parameters.
-        score = self._score(table, parts, Randomness.draw(parts, self._model_rows(table.n), noise, even=True))
-        most = self._most(parts, table.n, budget.epsilon)
+        objective = self._objective(table, models, Randomness.draw(models, self._model_rows(table.n), noise, even=True))
+        limit = self._max_parents(models, table.n, budget.epsilon)
         parents: Parents | None = None
-        if most is not None:
-            parents = choose_parents(table, parts, most, noise, CHOOSING_SHARE * budget.epsilon)
-        steps = self._steps(parts, parents)
-        _, shares = share_out(parts, steps, budget, most)
+        if limit is not None:
+            parents = choose_parents(table, models, limit, noise, CHOOSING_SHARE * budget.epsilon)
+        steps = self._steps(models, parents)
+        _, shares = share_out(models, steps, budget, limit)
         theta: FloatArray | None = None
         for number, (step, share) in enumerate(zip(steps, shares, strict=True)):
-            tell = partial(_tell, progress, number, len(steps), f"Choosing {step.label}")
-            tell(0.0)
-            score.settle_empty(step.first)
+            report = partial(_report, progress, number, len(steps), f"Choosing {step.label}")
+            report(0.0)
+            objective.settle_empty(step.first)
             if theta is None:
-                theta = block_start(parts, step.first, step.last, parents)
+                theta = block_start(models, step.first, step.last, parents)
             if self.sampler == "lists":
-                theta[step.places] = self._select(score, step, theta, noise, share.epsilon)
+                theta[step.indices] = self._select(objective, step, theta, noise, share.epsilon)
             else:
-                theta[step.places] = self._walk(score, step, theta, noise, share.epsilon, tell=tell)
+                theta[step.indices] = self._walk(objective, step, theta, noise, share.epsilon, report=report)
             if step.final:
-                score.settle(theta, step.last)
+                objective.settle(theta, step.last)
                 theta = None
-        score.settle_empty(len(parts))
-        return SequentialModel.of(score)
+        objective.settle_empty(len(models))
+        return SequentialModel.of(objective)
 
-    def _select(self, score: Score, step: Step, theta: FloatArray, noise: Noise, epsilon: Fraction) -> FloatArray:
+    def _select(
+        self, objective: PMSEObjective, step: FitStep, theta: FloatArray, noise: Noise, epsilon: Fraction
+    ) -> FloatArray:
         """A few of the parameters, from lists; the others stay as they are."""
 
         def scored(candidates: FloatArray) -> FloatArray:
-            return score(step.filled(theta, candidates), step.last, step.pairs)
+            return objective(step.filled(theta, candidates), step.last, step.pairs)
 
-        _, deviation = block_prior(score.parts, step.first, step.last)
-        sensitivity = self._sensitivity(score)
-        zoom = self._zoom(step, score.parts, epsilon, sensitivity)
-        return zoom.run(
-            scored, theta[step.places], REACH * deviation[step.places],
-            noise=noise, sensitivity=sensitivity, epsilon=epsilon, label=step.label,
-        )  # fmt: skip
+        _, std = block_prior(objective.models, step.first, step.last)
+        sensitivity = self._sensitivity(objective)
+        search = self._box_search(step, objective.models, epsilon, sensitivity)
+        return search.run(
+            scored,
+            theta[step.indices],
+            REACH * std[step.indices],
+            noise=noise,
+            sensitivity=sensitivity,
+            epsilon=epsilon,
+            label=step.label,
+        )
 
     def _walk(
-        self, score: Score, step: Step, theta: FloatArray, noise: Noise, epsilon: Fraction, *, tell: Tell
-    ) -> FloatArray:  # fmt: skip
+        self,
+        objective: PMSEObjective,
+        step: FitStep,
+        theta: FloatArray,
+        noise: Noise,
+        epsilon: Fraction,
+        *,
+        report: StepProgress,
+    ) -> FloatArray:
         """All parameters of a block, by random walks that start where the prior says, whatever the data say."""
-        mean, deviation = (each[step.places] for each in block_prior(score.parts, step.first, step.last))
-        starts = mean + deviation * ndtri(np.clip(noise.uniform(self.chains * step.size), 1e-12, 1 - 1e-12)).reshape(
+        mean, std = (each[step.indices] for each in block_prior(objective.models, step.first, step.last))
+        starts = mean + std * ndtri(np.clip(noise.uniform(self.chains * step.size), 1e-12, 1 - 1e-12)).reshape(
             self.chains, step.size
         )
         if self.prior == "flat":
-            mean, spread = np.zeros_like(mean), np.full_like(mean, FLAT_DEVIATION)
+            mean, spread = np.zeros_like(mean), np.full_like(mean, FLAT_STD)
         else:
-            spread = deviation
+            spread = std
 
         def scored(lines: FloatArray) -> FloatArray:
-            return -score(step.filled(theta, lines), step.last, step.pairs, worst=self.over_pairs == "worst")
+            return -objective(step.filled(theta, lines), step.last, step.pairs, worst=self.over_pairs == "worst")
 
-        most_rate = MOST_RATE[self.trees]
+        max_rate = MAX_RATE[self.trees]
 
         def walked(generator: np.random.Generator, scale: float) -> Chains:
-            scale = max(scale, float(score.sensitivity) / most_rate)  # less than epsilon allows is private, too
+            scale = max(scale, float(objective.sensitivity) / max_rate)  # less than epsilon allows is private, too
 
             def log_density(lines: FloatArray, heat: float) -> FloatArray:
                 # Equation 2, times the prior: exp(-eps u / (2 du)) pi(theta).
@@ -305,16 +325,21 @@ class PMSE(Mechanism):
             state = starts
             for attempt in range(ATTEMPTS):
                 chains = walk(
-                    log_density, state, 0.1 * deviation, steps=self.steps * 2**attempt,
-                    heat=min(1.0, FIRST_RATE * scale), generator=generator, progress=partial(_tell_walk, tell, attempt),
-                )  # fmt: skip
+                    log_density,
+                    state,
+                    0.1 * std,
+                    steps=self.steps * 2**attempt,
+                    heat=min(1.0, FIRST_RATE * scale),
+                    generator=generator,
+                    progress=partial(_report_walk, report, attempt),
+                )
                 state = chains.states
                 if chains.agree:
                     break
             return chains
 
         chains: Chains = noise.metropolis(
-            walked, scored(starts), sensitivity=self._sensitivity(score), epsilon=epsilon, label=step.label
+            walked, scored(starts), sensitivity=self._sensitivity(objective), epsilon=epsilon, label=step.label
         )
         if not chains.agree:
             raise DPSynthError(
@@ -324,64 +349,76 @@ class PMSE(Mechanism):
             )
         return chains.state
 
-    def _score(self, table: PrivateTable, parts: tuple[Part, ...], randomness: Randomness) -> Score:
+    def _objective(self, table: PrivateTable, models: tuple[ColumnModel, ...], randomness: Randomness) -> PMSEObjective:
         if self.trees != "greedy":
-            return Score(table, parts, randomness, judge=self._judge)
-        return GreedyScore(table, parts, randomness, cp=self.cp, depth=self.tree_depth)
+            return PMSEObjective(table, models, randomness, judge=self._judge)
+        return CartObjective(table, models, randomness, cp=self.cp, depth=self.tree_depth)
 
-    def _parts(self, schema: Schema) -> tuple[Part, ...]:
-        parts = parts_of(schema, self.numbers)
-        total, widest = sum(part.size for part in parts), max(parts, key=lambda part: part.own)
-        if total > MOST_PARAMETERS or widest.own > MOST_PARAMETERS // 5:
+    def _column_models(self, schema: Schema) -> tuple[ColumnModel, ...]:
+        models = column_models(schema, self.numbers)
+        total, widest = sum(model.size for model in models), max(models, key=lambda model: model.own)
+        if total > MAX_PARAMETERS or widest.own > MAX_PARAMETERS // 5:
             raise ParameterError(
-                "columns", f"{total} parameters, {widest.own} for {widest.column.name!r} by itself",
-                allowed=f"up to {MOST_PARAMETERS} parameters, {MOST_PARAMETERS // 5} for one column by itself",
+                "columns",
+                f"{total} parameters, {widest.own} for {widest.column.name!r} by itself",
+                allowed=f"up to {MAX_PARAMETERS} parameters, {MAX_PARAMETERS // 5} for one column by itself",
                 remedy="Keep fewer columns or categories, or choose kd_tree.",
-            )  # fmt: skip
-        return parts
+            )
+        return models
 
-    def _steps(self, parts: tuple[Part, ...], parents: Parents | None) -> tuple[Step, ...]:
-        return small_groups(parts, parents) if self.sampler == "lists" else whole_blocks(parts, self.joint, parents)
+    def _steps(self, models: tuple[ColumnModel, ...], parents: Parents | None) -> tuple[FitStep, ...]:
+        return (
+            small_groups(models, parents) if self.sampler == "lists" else blocks_of_columns(models, self.joint, parents)
+        )
 
-    def _most(self, parts: tuple[Part, ...], n: int, epsilon: Fraction) -> int | None:
+    def _max_parents(self, models: tuple[ColumnModel, ...], n: int, epsilon: Fraction) -> int | None:
         """Columns that a column may lean on; None for all before it."""
-        if self.parents is None and sum(part.size for part in parts) <= self.joint:
+        if self.parents is None and sum(model.size for model in models) <= self.joint:
             return None
-        return most_parents(parts, n * epsilon, self.parents)
+        return max_parents(models, n * epsilon, self.parents)
 
-    def _zoom(self, step: Step, parts: tuple[Part, ...], epsilon: Fraction, sensitivity: Fraction) -> Zoom:
-        _, deviation = block_prior(parts, step.first, step.last)
-        size = min(step.size, LARGEST_GROUP)
-        return Zoom.of(
-            size, CANDIDATES[size], float(epsilon / (2 * sensitivity)), REACH * float(deviation[step.places].max()),
+    def _box_search(
+        self, step: FitStep, models: tuple[ColumnModel, ...], epsilon: Fraction, sensitivity: Fraction
+    ) -> BoxSearch:
+        _, std = block_prior(models, step.first, step.last)
+        size = min(step.size, MAX_GROUP)
+        return BoxSearch.of(
+            size,
+            CANDIDATES[size],
+            float(epsilon / (2 * sensitivity)),
+            REACH * float(std[step.indices].max()),
             straight=self.trees == "distance",
-        )  # fmt: skip
+        )
 
     def _model_rows(self, n: int) -> int:
-        return min(self.ratio * n, max(n, MOST_MODEL_ROWS)) if self.ratio > 1 else n
+        return min(self.ratio * n, max(n, MAX_MODEL_ROWS)) if self.ratio > 1 else n
 
     @property
     def _looseness(self) -> int:
         return 1 if self.bound == "tight" else 2
 
-    def _sensitivity(self, score: Score) -> Fraction:
-        return self._looseness * score.sensitivity
+    def _sensitivity(self, objective: PMSEObjective) -> Fraction:
+        return self._looseness * objective.sensitivity
 
     @property
     def _judge(self) -> int:
         return JUDGES.get(self.trees, TREE)  # for CART, what would hold for the best tree
 
 
-def _tell(progress: Progress, number: int, parts: int, stage: str, done: float, /, *points: Point) -> None:
+def _report(progress: Progress, number: int, parts: int, stage: str, done: float, /, *points: Point) -> None:
     """Progress of one part as progress of the whole."""
     progress(stage, (number + done) / parts, *points)
 
 
-def _tell_walk(tell: Tell, attempt: int, told: Told) -> None:
+def _report_walk(report: StepProgress, attempt: int, walked: ChainProgress) -> None:
     """A walk's progress with its live trace. Most walks need no second attempt, so the first gets most of the bar."""
-    tell(
-        1 - 0.1**attempt + 0.9 * 0.1**attempt * told.done,
-        Point(series="Steps accepted (%)", x=told.step, y=100 * told.acceptance),
-        Point(series="Log density of the first walk", x=told.step, y=told.log_density),
-        *(() if told.rhat is None else (Point(series="R-hat (agreement of the walks)", x=told.step, y=told.rhat),)),
+    report(
+        1 - 0.1**attempt + 0.9 * 0.1**attempt * walked.done,
+        Point(series="Steps accepted (%)", x=walked.step, y=100 * walked.acceptance),
+        Point(series="Log density of the first walk", x=walked.step, y=walked.log_density),
+        *(
+            ()
+            if walked.rhat is None
+            else (Point(series="R-hat (agreement of the walks)", x=walked.step, y=walked.rhat),)
+        ),
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpsynth_core.arrays import FloatArray
 
-WORST_RHAT, LEAST_ESS = 1.1, 50.0
+MAX_RHAT, MIN_ESS = 1.1, 50.0
 """Chains beyond these do not agree, or have hardly moved."""
 ADAPT_EVERY = 50
 """Steps between adaptations of the proposal during warm-up."""
@@ -36,11 +36,11 @@ class Chains:
     @property
     def agree(self) -> bool:
         """Whether the chains have met and moved enough for their states to be called draws."""
-        return self.rhat <= WORST_RHAT and self.ess >= LEAST_ESS
+        return self.rhat <= MAX_RHAT and self.ess >= MIN_ESS
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class ChainProgress:
     """How the chains are doing. As private as the data: for those who may see them."""
 
     done: float
@@ -56,9 +56,15 @@ class Told:
 
 
 def walk(
-    log_density: Callable[[FloatArray, float], FloatArray], starts: FloatArray, scales: FloatArray, *,
-    steps: int, heat: float, generator: np.random.Generator, progress: Callable[[Told], None],
-) -> Chains:  # fmt: skip
+    log_density: Callable[[FloatArray, float], FloatArray],
+    starts: FloatArray,
+    scales: FloatArray,
+    *,
+    steps: int,
+    heat: float,
+    generator: np.random.Generator,
+    progress: Callable[[ChainProgress], None],
+) -> Chains:
     """Several Metropolis chains side by side.
 
     For the first half (warm-up) the proposal adapts to where the chains have been and the density is heated, cooling
@@ -95,15 +101,13 @@ def walk(
         lately = accepted[t + 1 - ADAPT_EVERY : t + 1]
         if t < warm:
             step, root = _adapted(history[: t + 1], lately, step, root)
-        told = Told(
+        chain_progress = ChainProgress(
             done=(t + 1) / steps, step=t + 1, acceptance=float(lately.mean()), log_density=float(density[0]), rhat=None
         )
-        progress(told)
+        progress(chain_progress)
     rhat, ess = diagnose(history[warm:].swapaxes(0, 1))
-    progress(replace(told, rhat=rhat))
-    return Chains(
-        state=state[0].copy(), states=state, rhat=rhat, ess=ess, acceptance=float(accepted[warm:].mean())
-    )  # fmt: skip
+    progress(replace(chain_progress, rhat=rhat))
+    return Chains(state=state[0].copy(), states=state, rhat=rhat, ess=ess, acceptance=float(accepted[warm:].mean()))
 
 
 def _adapted(history: FloatArray, accepted: FloatArray, step: float, root: FloatArray) -> tuple[float, FloatArray]:

@@ -12,8 +12,8 @@ from fractions import Fraction
 import numpy as np
 
 from dpsynth_core.arrays import IntArray
-from dpsynth_core.mechanisms.pmse.blocks import Parents, Step
-from dpsynth_core.mechanisms.pmse.parts import Part
+from dpsynth_core.mechanisms.pmse.column_models import ColumnModel
+from dpsynth_core.mechanisms.pmse.fit_steps import FitStep, Parents
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.table.encoding import codec_for
@@ -26,53 +26,53 @@ CHOOSING_SHARE = Fraction(1, 10)
 """Of epsilon, for finding what columns lean on."""
 ENOUGH_EACH = 300
 """Rows times epsilon for each parameter, from which on columns lean on more than one other."""
-TIE_SENSITIVITY = 3
+DEPENDENCE_SENSITIVITY = 3
 """Times 1/n: the most that one replaced row can change a tie (docs/proofs.md, section 14)."""
 
 
-def selections(parts: tuple[Part, ...], most: int) -> int:
+def selections(models: tuple[ColumnModel, ...], limit: int) -> int:
     """How many choices there are: none for a column that may lean on all that it could lean on."""
-    return sum(most for j in range(len(parts)) if len(candidates(parts, j)) > most)
+    return sum(limit for j in range(len(models)) if len(candidates(models, j)) > limit)
 
 
-def candidates(parts: tuple[Part, ...], j: int) -> list[int]:
+def candidates(models: tuple[ColumnModel, ...], j: int) -> list[int]:
     """Earlier columns that column ``j`` could lean on."""
-    return [i for i in range(j) if parts[i].features] if parts[j].leaning else []
+    return [i for i in range(j) if models[i].features] if models[j].weights_each else []
 
 
-def most_parameters(parts: tuple[Part, ...], most: int) -> list[int]:
+def max_parameters(models: tuple[ColumnModel, ...], limit: int) -> list[int]:
     """For each column the most parameters that it can have if it leans on no more than so many others."""
     sizes = []
-    for j, part in enumerate(parts):
-        widest = sorted((parts[i].features for i in candidates(parts, j)), reverse=True)[:most]
-        sizes.append(part.own + part.column.nullable + part.leaning * sum(widest))
+    for j, model in enumerate(models):
+        widest = sorted((models[i].features for i in candidates(models, j)), reverse=True)[:limit]
+        sizes.append(model.own + model.column.nullable + model.weights_each * sum(widest))
     return sizes
 
 
-def most_parents(parts: tuple[Part, ...], worth: Fraction, wanted: int | None) -> int | None:
+def max_parents(models: tuple[ColumnModel, ...], worth: Fraction, wanted: int | None) -> int | None:
     """Columns that a column may lean on; None for all before it.
 
     Args:
-        parts: Of the model.
+        models: One for each column.
         worth: Rows times epsilon, which the parameters share.
         wanted: By the user; None for as many as there is enough for.
     """
-    widest = max(len(candidates(parts, j)) for j in range(len(parts)))
+    widest = max(len(candidates(models, j)) for j in range(len(models)))
     if wanted is None:
-        enough = (most for most in range(widest, 1, -1) if worth / sum(most_parameters(parts, most)) >= ENOUGH_EACH)
+        enough = (limit for limit in range(widest, 1, -1) if worth / sum(max_parameters(models, limit)) >= ENOUGH_EACH)
         wanted = next(enough, 1)
     return wanted if wanted < widest else None
 
 
 def share_out(
-    parts: tuple[Part, ...], steps: tuple[Step, ...], budget: Budget, most: int | None
+    models: tuple[ColumnModel, ...], steps: tuple[FitStep, ...], budget: Budget, limit: int | None
 ) -> tuple[Budget | None, tuple[Budget, ...]]:
     """For finding parents, and for each step: by number of parameters, or where parents are drawn by how many there
     can be, so that no column's share tells what it leans on."""
-    if most is None or not steps:
+    if limit is None or not steps:
         return None, budget.split(*(step.size for step in steps)) if steps else ()
     choosing, rest = budget.split(CHOOSING_SHARE, 1 - CHOOSING_SHARE)
-    weights = most_parameters(parts, most)
+    weights = max_parameters(models, limit)
     columns = dict.fromkeys(step.last for step in steps)
     granted = dict(zip(columns, rest.split(*(weights[j] for j in columns)), strict=True))
     shares: list[Budget] = []
@@ -82,37 +82,37 @@ def share_out(
 
 
 def choose_parents(
-    table: PrivateTable, parts: tuple[Part, ...], most: int, noise: Noise, epsilon: Fraction
-) -> Parents:  # fmt: skip
-    """For each column the earlier ones that it goes together with most, at most ``most`` of them.
+    table: PrivateTable, models: tuple[ColumnModel, ...], limit: int, noise: Noise, epsilon: Fraction
+) -> Parents:
+    """For each column the earlier ones that it goes together with most, at most ``limit`` of them.
 
     Args:
         table: The private rows.
-        parts: Of the model.
-        most: Columns to lean on.
+        models: One for each column.
+        limit: Predictors that a column may have.
         noise: Where choices are drawn from.
         epsilon: For all choices together.
     """
-    codes = [_codes(table, part) for part in parts]
-    price = epsilon / max(selections(parts, most), 1)
+    codes = [_codes(table, model) for model in models]
+    price = epsilon / max(selections(models, limit), 1)
     chosen: list[tuple[int, ...]] = []
-    for j in range(len(parts)):
-        left = candidates(parts, j)
-        if len(left) <= most:
+    for j in range(len(models)):
+        left = candidates(models, j)
+        if len(left) <= limit:
             chosen.append(tuple(left))
             continue
         taken = []
-        for _ in range(most):
-            ties = np.array([tie(codes[i], codes[j]) for i in left])
+        for _ in range(limit):
+            dependences = np.array([dependence(codes[i], codes[j]) for i in left])
             best = noise.permute_and_flip(
-                ties, sensitivity=Fraction(TIE_SENSITIVITY, table.n), epsilon=price, label=CHOOSING
+                dependences, sensitivity=Fraction(DEPENDENCE_SENSITIVITY, table.n), epsilon=price, label=CHOOSING
             )
             taken.append(left.pop(best))
         chosen.append(tuple(sorted(taken)))
     return tuple(chosen)
 
 
-def tie(first: IntArray, second: IntArray) -> float:
+def dependence(first: IntArray, second: IntArray) -> float:
     """How far two columns are from independence: total variation between their joint shares and the product's.
 
     Example:
@@ -124,8 +124,8 @@ def tie(first: IntArray, second: IntArray) -> float:
     return float(np.abs(joint - np.outer(joint.sum(axis=1), joint.sum(axis=0))).sum() / 2)
 
 
-def _codes(table: PrivateTable, part: Part) -> IntArray:
-    column = part.column
+def _codes(table: PrivateTable, model: ColumnModel) -> IntArray:
+    column = model.column
     if column.is_numeric and column.levels > RANGES:
         column = replace(column, bins=RANGES)
     return codec_for(column).codes(table.positions(column.name))

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.arrays import FloatArray
+from dpsynth_core.mechanisms.pmse.column_models import ColumnModel
 from dpsynth_core.mechanisms.pmse.drawing import draw_column, features_of
-from dpsynth_core.mechanisms.pmse.parts import Part
-from dpsynth_core.mechanisms.pmse.score import Randomness, Score
+from dpsynth_core.mechanisms.pmse.objective import PMSEObjective, Randomness
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.table.encoding import codec_for
 
@@ -19,7 +19,7 @@ from dpsynth_core.table.encoding import codec_for
 class SequentialModel:
     """Columns one after the other, each from those before it."""
 
-    parts: tuple[Part, ...]
+    models: tuple[ColumnModel, ...]
     """What is public about each column."""
     natural: tuple[FloatArray, ...]
     """Natural parameters of each column."""
@@ -29,18 +29,20 @@ class SequentialModel:
     """Likewise."""
 
     @classmethod
-    def of(cls, score: Score) -> SequentialModel:
+    def of(cls, objective: PMSEObjective) -> SequentialModel:
         """What a score has settled."""
-        centre, spread = score.scales
-        return cls(parts=score.parts, natural=tuple(score.natural), centre=centre.copy(), spread=spread.copy())
+        centre, spread = objective.scales
+        return cls(
+            models=objective.models, natural=tuple(objective.natural), centre=centre.copy(), spread=spread.copy()
+        )
 
     def sample(self, rows: int, noise: Noise) -> pd.DataFrame:
         """That many rows, with fresh randomness."""
-        values = self.draw(Randomness.draw(self.parts, rows, noise))
+        values = self.draw(Randomness.draw(self.models, rows, noise))
         return pd.DataFrame(
             {
-                part.column.name: codec_for(part.column).restore(part.positions(line))
-                for part, line in zip(self.parts, values, strict=True)
+                model.column.name: codec_for(model.column).restore(model.positions(line))
+                for model, line in zip(self.models, values, strict=True)
             }
         )
 
@@ -48,15 +50,24 @@ class SequentialModel:
         """g(theta; z): one line of values for each column."""
         rows = randomness.z.shape[1]
         features = np.zeros((len(self.centre), rows))
-        values, latent = np.empty((len(self.parts), rows)), np.empty(rows)
-        for j, (part, given) in enumerate(zip(self.parts, self.natural, strict=True)):
-            nullable = int(part.column.nullable)
+        values, latent = np.empty((len(self.models), rows)), np.empty(rows)
+        for j, (model, given) in enumerate(zip(self.models, self.natural, strict=True)):
+            nullable = int(model.column.nullable)
             draw_column(
-                part.form, part.levels, part.steps, nullable, part.before, given, features, randomness.z[j],
-                randomness.gap[j], values[j], latent,
-            )  # fmt: skip
-            own = slice(part.before, part.before + part.features)
-            features_of(part.form, part.levels, values[j], latent, self.centre[own], self.spread[own], features[own])
+                model.form,
+                model.levels,
+                model.steps,
+                nullable,
+                model.before,
+                given,
+                features,
+                randomness.z[j],
+                randomness.gap[j],
+                values[j],
+                latent,
+            )
+            own = slice(model.before, model.before + model.features)
+            features_of(model.form, model.levels, values[j], latent, self.centre[own], self.spread[own], features[own])
         return values
 
 

@@ -14,7 +14,7 @@ from dpsynth_core.mechanisms.mwem.weights import measure_query, reweigh
 from dpsynth_core.mechanisms.partition.grid import Grid
 from dpsynth_core.mechanisms.partition.model import PartitionModel
 from dpsynth_core.mechanisms.pmse.mechanism import PMSE
-from dpsynth_core.mechanisms.pmse.score import Score
+from dpsynth_core.mechanisms.pmse.objective import PMSEObjective
 from dpsynth_core.privacy.budget import Amount, float_up
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.privacy.primitives import Call
@@ -102,5 +102,5 @@ class MwemReselects(MWEM):
 class PmseBoundHalved(PMSE):
     """The pMSE mechanism with half of the score's sensitivity."""
 
-    def _sensitivity(self, score: Score) -> Fraction:
-        return super()._sensitivity(score) / 2
+    def _sensitivity(self, objective: PMSEObjective) -> Fraction:
+        return super()._sensitivity(objective) / 2

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsynth_core.mechanisms.kd_tree.growth import Boxes, Rule
+from dpsynth_core.mechanisms.kd_tree.growth import Boxes, SplitRule
 from dpsynth_core.mechanisms.kd_tree.mechanism import KDTree
 from dpsynth_core.mechanisms.kd_tree.split_rules import LevelRule, PrivTreeRule
 from dpsynth_core.privacy.budget import Budget
@@ -24,14 +24,14 @@ class BudgetNotSplit(KDTree):
 class OneLevelTooFew(KDTree):
     """Shares the budget of the decisions among one level less than there are."""
 
-    def _rule(self, noise: Noise, budget: Budget, levels: int, boxes: int) -> Rule:
+    def _rule(self, noise: Noise, budget: Budget, levels: int, boxes: int) -> SplitRule:
         return super()._rule(noise, budget, max(levels - 1, 1), boxes)
 
 
 class RawDecision(KDTree):
     """Splits by the raw count."""
 
-    def _rule(self, noise: Noise, budget: Budget, levels: int, boxes: int) -> Rule:
+    def _rule(self, noise: Noise, budget: Budget, levels: int, boxes: int) -> SplitRule:
         super()._rule(noise, budget, levels, boxes)
         return _RawRule()
 
@@ -47,7 +47,7 @@ class _RawRule:
 class OneLevelUnpaid(KDTree):
     """The first level's noise comes from the stream that is free, so nothing is charged for it."""
 
-    def _rule(self, noise: Noise, budget: Budget, levels: int, boxes: int) -> Rule:
+    def _rule(self, noise: Noise, budget: Budget, levels: int, boxes: int) -> SplitRule:
         rule = super()._rule(noise, budget, levels, boxes)
         return _FirstFree(rule) if isinstance(rule, LevelRule) else rule
 
@@ -69,7 +69,7 @@ class _FirstFree:
 class BiasForgotten(KDTree):
     """PrivTree without the bias that makes deep decisions cheap."""
 
-    def _rule(self, noise: Noise, budget: Budget, levels: int, boxes: int) -> Rule:
+    def _rule(self, noise: Noise, budget: Budget, levels: int, boxes: int) -> SplitRule:
         rule = super()._rule(noise, budget, levels, boxes)
         return replace(rule, bias=0) if isinstance(rule, PrivTreeRule) else rule
 
@@ -77,6 +77,6 @@ class BiasForgotten(KDTree):
 class HalfTheTreeNoise(KDTree):
     """PrivTree at half the scale that its proof needs."""
 
-    def _rule(self, noise: Noise, budget: Budget, levels: int, boxes: int) -> Rule:
+    def _rule(self, noise: Noise, budget: Budget, levels: int, boxes: int) -> SplitRule:
         rule = super()._rule(noise, budget, levels, boxes)
         return replace(rule, scale=rule.scale / 2) if isinstance(rule, PrivTreeRule) else rule

@@ -19,7 +19,7 @@ from scipy import stats
 
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.mechanisms.kd_tree import growth as kdtree
-from dpsynth_core.mechanisms.kd_tree.growth import HiddenBoxes, Leaves, Rule
+from dpsynth_core.mechanisms.kd_tree.growth import HiddenBoxes, Leaves, SplitRule
 from dpsynth_core.mechanisms.kd_tree.interleaving import Coding
 from dpsynth_core.mechanisms.kd_tree.mechanism import KDTree
 from dpsynth_core.mechanisms.kd_tree.split_rules import LevelRule, PrivTreeRule
@@ -92,7 +92,7 @@ RULES = ["privtree", "levels"]
 MORE_RULES = ["privtree", "privtree, narrow noise", "levels", "levels, high threshold"]
 
 
-def rules(name: str, case: Case, noise: Noise) -> tuple[PlainRule, Rule]:
+def rules(name: str, case: Case, noise: Noise) -> tuple[PlainRule, SplitRule]:
     """The same rule twice: plain, and as it runs."""
     if name.startswith("privtree"):
         epsilon, theta = (Fraction(5), 0) if "narrow" in name else (Fraction(3, 2), 1)
@@ -167,9 +167,13 @@ def grown(case: Case, rule_name: str, seed: int) -> tuple[Coding, Leaves, PlainR
     noise = SeededNoise(Budget.of(10**6), seed=seed)
     plain, rule = rules(rule_name, case, noise)
     leaves = kdtree.grow(
-        coding, np.sort(coding.codes(table)), free=prefix + case.free, stop=prefix + case.stop, noise=noise,
+        coding,
+        np.sort(coding.codes(table)),
+        free=prefix + case.free,
+        stop=prefix + case.stop,
+        noise=noise,
         rule=None if case.free == case.stop else rule,
-    )  # fmt: skip
+    )
     return coding, leaves, plain
 
 
@@ -337,9 +341,14 @@ def test_a_box_that_was_never_split_is_kept_as_often_as_its_noisy_count_reaches_
     case, threshold, epsilon = CASES[name], 4, Fraction(2)
     table, prefix = many_copies(case)
     mechanism = KDTree(
-        rule=rule, free_levels=prefix + case.free, max_levels=prefix + case.stop, inner_levels=0,
-        split_threshold=1, leaf_threshold=threshold, split_share=0.5,
-    )  # fmt: skip
+        rule=rule,
+        free_levels=prefix + case.free,
+        max_levels=prefix + case.stop,
+        inner_levels=0,
+        split_threshold=1,
+        leaf_threshold=threshold,
+        split_share=0.5,
+    )
     noise = SeededNoise(Budget(epsilon=epsilon), seed=31)
     model = mechanism.fit(table, noise)
     half = float(epsilon) / 2

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpsynth_core as dp
-from dpsynth_core.mechanisms.pmse.blocks import block_start, small_groups, whole_blocks
+from dpsynth_core.mechanisms.pmse.column_models import column_models
+from dpsynth_core.mechanisms.pmse.fit_steps import block_start, blocks_of_columns, small_groups
 from dpsynth_core.mechanisms.pmse.mechanism import PMSE
-from dpsynth_core.mechanisms.pmse.parents import TIE_SENSITIVITY, candidates, choose_parents, tie
-from dpsynth_core.mechanisms.pmse.parts import parts_of
+from dpsynth_core.mechanisms.pmse.parents import DEPENDENCE_SENSITIVITY, candidates, choose_parents, dependence
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.privacy.recording import Recorder, Replay
@@ -42,31 +42,31 @@ def test_no_row_moves_a_tie_further_than_declared(data: st.DataObject, n: int) -
     row, new = data.draw(st.integers(0, n - 1)), data.draw(st.tuples(st.integers(0, 3), st.integers(0, 3)))
     other = [first.copy(), second.copy()]
     other[0][row], other[1][row] = new
-    assert abs(tie(first, second) - tie(*other)) <= TIE_SENSITIVITY / n + 1e-12
+    assert abs(dependence(first, second) - dependence(*other)) <= DEPENDENCE_SENSITIVITY / n + 1e-12
 
 
 def test_the_bound_on_a_tie_is_approached() -> None:
     first = np.repeat([0, 1], 500)
     other = first.copy()
     other[0] = 1
-    moved = abs(tie(first, first) - tie(other, first))
-    assert 0.9 / 1000 < moved <= TIE_SENSITIVITY / 1000
+    moved = abs(dependence(first, first) - dependence(other, first))
+    assert 0.9 / 1000 < moved <= DEPENDENCE_SENSITIVITY / 1000
 
 
 def test_with_epsilon_to_spare_the_strongest_ties_are_found() -> None:
     table = chain(2_000)
     noise = SeededNoise(Budget.of(100), seed=1)
-    assert choose_parents(table, parts_of(SCHEMA, "normal"), 1, noise, Fraction(100)) == ((), (0,), (0,), (2,))
+    assert choose_parents(table, column_models(SCHEMA, "normal"), 1, noise, Fraction(100)) == ((), (0,), (0,), (2,))
     assert noise.spent == Budget.of(100)
 
 
 def test_what_is_not_leaned_on_is_no_parameter() -> None:
-    parts = parts_of(SCHEMA, "normal")
+    models = column_models(SCHEMA, "normal")
     parents = ((), (0,), (0,), (2,))
-    for steps in (small_groups(parts, parents), whole_blocks(parts, 8, parents)):
-        places = sorted(np.concatenate([step.places for step in steps if step.last == 3]).tolist())
-        start = block_start(parts, 3, 3, parents)
-        assert places == np.flatnonzero(~np.isnan(start)).tolist() == [0, 1, 4]
+    for steps in (small_groups(models, parents), blocks_of_columns(models, 8, parents)):
+        indices = sorted(np.concatenate([step.indices for step in steps if step.last == 3]).tolist())
+        start = block_start(models, 3, 3, parents)
+        assert indices == np.flatnonzero(~np.isnan(start)).tolist() == [0, 1, 4]
         assert {tuple(pair) for step in steps if step.last == 3 for pair in step.pairs.tolist()} <= {(3, 3), (2, 3)}
 
 
@@ -105,5 +105,5 @@ def test_every_choice_is_charged_and_moves_no_further_than_declared() -> None:
 def test_a_column_of_one_value_is_nobodys_parent() -> None:
     facts = [{"name": "x", "kind": "categorical", "categories": ["only"], "public": True}]
     facts += [{"name": n, "kind": "continuous", "lower": 0, "upper": 1, "public": True} for n in "yz"]
-    parts = parts_of(dp.Schema.from_dict({"columns": facts}), "normal")
-    assert [candidates(parts, j) for j in range(3)] == [[], [], [1]]
+    models = column_models(dp.Schema.from_dict({"columns": facts}), "normal")
+    assert [candidates(models, j) for j in range(3)] == [[], [], [1]]

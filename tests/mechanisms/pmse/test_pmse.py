@@ -49,8 +49,8 @@ CLAIMS: list[tuple[dict[str, Any], str]] = [
 def test_each_way_of_drawing_claims_what_it_can(
     parameters: dict[str, Any], status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(walks, "WORST_RHAT", np.inf)
-    monkeypatch.setattr(walks, "LEAST_ESS", 0)
+    monkeypatch.setattr(walks, "MAX_RHAT", np.inf)
+    monkeypatch.setattr(walks, "MIN_ESS", 0)
     monkeypatch.setattr(pmse, "CANDIDATES", {1: 4, 2: 8, 3: 8})
     release = dp.synthesize(bivariate(60), PMSE(**parameters), epsilon=1)
     assert release.guarantee.status == status
@@ -101,7 +101,7 @@ def test_an_outlier_moves_scores_no_further_than_any_other_row(trees: Any) -> No
 
 
 def test_walks_that_do_not_agree_are_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walks, "WORST_RHAT", 0.5)
+    monkeypatch.setattr(walks, "MAX_RHAT", 0.5)
     with pytest.raises(dp.DPSynthError, match="do not agree"):
         dp.synthesize(bivariate(60), PMSE(sampler="metropolis", steps=200), epsilon=1)
 

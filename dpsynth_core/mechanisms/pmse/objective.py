@@ -20,14 +20,13 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from dpsynth_core.arrays import FloatArray, IntArray
+from dpsynth_core.arrays import FloatArray, Int32Array, IntArray
 from dpsynth_core.jit import compiled
+from dpsynth_core.mechanisms.pmse.column_models import NOMINAL, ORDERED, ColumnModel, column_models
 from dpsynth_core.mechanisms.pmse.drawing import correlations, draw_column, feature_scales, features_of, natural
-from dpsynth_core.mechanisms.pmse.parts import NOMINAL, ORDERED, Part, parts_of
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
-from dpsynth_core.trees.cuts import CellArray
 from dpsynth_core.trees.search import all_cells, best_pair, distance
 
 TREE, SQUARES, DISTANCE = 0, 1, 2
@@ -56,7 +55,7 @@ class Randomness:
     """Uniform: decides which values are missing."""
 
     @classmethod
-    def draw(cls, parts: tuple[Part, ...], rows: int, noise: Noise, *, even: bool = False) -> Randomness:
+    def draw(cls, models: tuple[ColumnModel, ...], rows: int, noise: Noise, *, even: bool = False) -> Randomness:
         """Independent of any private value. ``even``: spread evenly over the law of each column, in random order."""
 
         def line() -> FloatArray:
@@ -65,15 +64,15 @@ class Randomness:
             order = np.argsort(noise.uniform(rows))
             return (order + noise.uniform(rows)) / rows
 
-        z = [line() for _ in parts]
+        z = [line() for _ in models]
         normal = [
-            ndtri(np.clip(u, 1e-15, 1 - 1e-15)) if p.form != NOMINAL else u for p, u in zip(parts, z, strict=True)
+            ndtri(np.clip(u, 1e-15, 1 - 1e-15)) if p.form != NOMINAL else u for p, u in zip(models, z, strict=True)
         ]
-        gap = [line() if p.column.nullable else np.ones(rows) for p in parts]
+        gap = [line() if p.column.nullable else np.ones(rows) for p in models]
         return cls(z=np.stack(normal), gap=np.stack(gap))
 
 
-class Score:
+class PMSEObjective:
     """The score of one block of columns after the other; what is settled stays.
 
     ``judge``: all cells of two columns see more than the best tree, and they are a single partition that follows from
@@ -82,20 +81,20 @@ class Score:
     """
 
     def __init__(
-        self, table: PrivateTable, parts: tuple[Part, ...], randomness: Randomness, *, judge: int = TREE
+        self, table: PrivateTable, models: tuple[ColumnModel, ...], randomness: Randomness, *, judge: int = TREE
     ) -> None:
-        self.parts = parts
+        self.models = models
         self._judge = judge
         self._random = randomness
         made = randomness.z.shape[1]
-        self._original = np.stack([part.values(table.positions(part.column.name)) for part in parts])
-        self._layout = np.array([_layout(part) for part in parts], dtype=np.int64)
-        total = parts[-1].before + parts[-1].features
+        self._original = np.stack([model.values(table.positions(model.column.name)) for model in models])
+        self._layout = np.array([_layout(model) for model in models], dtype=np.int64)
+        total = models[-1].before + models[-1].features
         self._features = np.zeros((max(total, 1), made))
         self._centre, self._spread = np.zeros(max(total, 1)), np.ones(max(total, 1))
-        self._synthetic_cells = np.zeros((len(parts), made), dtype=np.int32)
-        self._original_cells = np.zeros((len(parts), table.n), dtype=np.int32)
-        self._values = np.zeros((len(parts), made))
+        self._synthetic_cells = np.zeros((len(models), made), dtype=np.int32)
+        self._original_cells = np.zeros((len(models), table.n), dtype=np.int32)
+        self._values = np.zeros((len(models), made))
         self.natural: list[FloatArray] = []
         """Settled natural parameters, column by column."""
         self.rows = made + table.n
@@ -126,13 +125,25 @@ class Score:
             pairs: Pairs of columns whose scores are averaged; twice the same for a column by itself.
             worst: Take the largest over the pairs instead of the mean.
         """
-        correlation = correlations(self._features, self.parts[self.first].before)
+        correlation = correlations(self._features, self.models[self.first].before)
 
         def some(lines: FloatArray) -> FloatArray:
             return _scores(
-                lines, self.first, last, pairs, worst, self._judge, self._layout, self._original, self._random.z,
-                self._random.gap, self._features, correlation, self._synthetic_cells, self._original_cells,
-            )  # fmt: skip
+                lines,
+                self.first,
+                last,
+                pairs,
+                worst,
+                self._judge,
+                self._layout,
+                self._original,
+                self._random.z,
+                self._random.gap,
+                self._features,
+                correlation,
+                self._synthetic_cells,
+                self._original_cells,
+            )
 
         # Scores are computed outside the interpreter's lock.
         cores = min(os.cpu_count() or 1, len(thetas))
@@ -152,13 +163,22 @@ class Score:
             theta = theta[size:]
             values, latent = self._values[j], np.empty(self._features.shape[1])
             draw_column(
-                form, levels, steps, nullable, before, given, self._features, self._random.z[j], self._random.gap[j],
-                values, latent,
-            )  # fmt: skip
+                form,
+                levels,
+                steps,
+                nullable,
+                before,
+                given,
+                self._features,
+                self._random.z[j],
+                self._random.gap[j],
+                values,
+                latent,
+            )
             own = slice(before, before + features)
             feature_scales(form, levels, values, self._centre[own], self._spread[own])
             features_of(form, levels, values, latent, self._centre[own], self._spread[own], self._features[own])
-            place(form, levels, values, self._original[j], self._synthetic_cells[j], self._original_cells[j])
+            assign_cells(form, levels, values, self._original[j], self._synthetic_cells[j], self._original_cells[j])
             self.natural.append(given)
 
 
@@ -175,26 +195,36 @@ def warm_up() -> None:
     schema = Schema.from_dict(
         {"columns": [{"name": "x", "kind": "continuous", "lower": 0, "upper": 1, "public": True}]}
     )
-    parts = parts_of(schema, "normal")
+    models = column_models(schema, "normal")
     even = np.linspace(-1, 1, 4)[None]
-    score = Score(
-        PrivateTable(pd.DataFrame({"x": [0.5]}), schema), parts, Randomness(z=even, gap=np.ones_like(even))
-    )  # fmt: skip
-    score(np.zeros((1, 2)), 0, np.array([[0, 0]]))
-    score.settle(np.zeros(2), 0)
+    objective = PMSEObjective(
+        PrivateTable(pd.DataFrame({"x": [0.5]}), schema), models, Randomness(z=even, gap=np.ones_like(even))
+    )
+    objective(np.zeros((1, 2)), 0, np.array([[0, 0]]))
+    objective.settle(np.zeros(2), 0)
 
 
-def _layout(part: Part) -> tuple[int, ...]:
+def _layout(model: ColumnModel) -> tuple[int, ...]:
     """For compiled code."""
-    cells = (part.levels or CELLS) + part.column.nullable
+    cells = (model.levels or CELLS) + model.column.nullable
     return (
-        part.form, part.levels, part.steps, int(part.column.nullable), part.before, part.size, part.features, cells,
-        int(part.form == NOMINAL), 1 if part.levels else CELLS_TOGETHER,
-    )  # fmt: skip
+        model.form,
+        model.levels,
+        model.steps,
+        int(model.column.nullable),
+        model.before,
+        model.size,
+        model.features,
+        cells,
+        int(model.form == NOMINAL),
+        1 if model.levels else CELLS_TOGETHER,
+    )
 
 
 @compiled
-def place(form: int, levels: int, made: FloatArray, given: FloatArray, cells: CellArray, original: CellArray) -> None:  # noqa: PLR0917
+def assign_cells(  # noqa: PLR0917
+    form: int, levels: int, made: FloatArray, given: FloatArray, cells: Int32Array, original: Int32Array
+) -> None:
     """The cells of a column's synthetic and original values; what is missing comes last."""
     if form >= ORDERED:
         for row in range(len(made)):
@@ -209,13 +239,13 @@ def place(form: int, levels: int, made: FloatArray, given: FloatArray, cells: Ce
             total += made[row]
             squares += made[row] * made[row]
     mean = total / max(count, 1.0)
-    deviation = np.sqrt(max(squares / max(count, 1.0) - mean * mean, 1e-12))
-    _equal_cells(made, mean, 1.0 / (deviation * CELL_WIDTH), cells)
-    _equal_cells(given, mean, 1.0 / (deviation * CELL_WIDTH), original)
+    std = np.sqrt(max(squares / max(count, 1.0) - mean * mean, 1e-12))
+    _equal_cells(made, mean, 1.0 / (std * CELL_WIDTH), cells)
+    _equal_cells(given, mean, 1.0 / (std * CELL_WIDTH), original)
 
 
 @compiled
-def _equal_cells(values: FloatArray, mean: float, rate: float, cells: CellArray) -> None:
+def _equal_cells(values: FloatArray, mean: float, rate: float, cells: Int32Array) -> None:
     for row in range(len(values)):
         if np.isnan(values[row]):
             cells[row] = CELLS
@@ -224,17 +254,28 @@ def _equal_cells(values: FloatArray, mean: float, rate: float, cells: CellArray)
 
 
 @compiled
-def _line(block: CellArray, settled: CellArray, column: int, first: int) -> CellArray:
-    line: CellArray = block[column - first] if column >= first else settled[column]
+def _line(block: Int32Array, settled: Int32Array, column: int, first: int) -> Int32Array:
+    line: Int32Array = block[column - first] if column >= first else settled[column]
     return line
 
 
 @compiled
 def _scores(  # noqa: PLR0917
-    thetas: FloatArray, first: int, last: int, pairs: IntArray, worst: bool, judge: int, layout: IntArray,
-    original: FloatArray, z: FloatArray, gap: FloatArray, settled: FloatArray, correlation: FloatArray,
-    synthetic_cells: CellArray, original_cells: CellArray,
-) -> FloatArray:  # fmt: skip
+    thetas: FloatArray,
+    first: int,
+    last: int,
+    pairs: IntArray,
+    worst: bool,
+    judge: int,
+    layout: IntArray,
+    original: FloatArray,
+    z: FloatArray,
+    gap: FloatArray,
+    settled: FloatArray,
+    correlation: FloatArray,
+    synthetic_cells: Int32Array,
+    original_cells: Int32Array,
+) -> FloatArray:
     made, given = z.shape[1], original.shape[1]
     rows = float(made + given)
     block = last - first + 1
@@ -255,7 +296,7 @@ def _scores(  # noqa: PLR0917
             if block > 1:
                 feature_scales(form, levels, values, centre[:own], spread[:own])
                 features_of(form, levels, values, latent, centre, spread, features[before : before + own])
-            place(form, levels, values, original[j], a_cells[j - first], o_cells[j - first])
+            assign_cells(form, levels, values, original[j], a_cells[j - first], o_cells[j - first])
         total = 0.0
         for p in range(len(pairs)):
             i, k = pairs[p, 0], pairs[p, 1]

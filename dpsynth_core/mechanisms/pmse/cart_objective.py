@@ -9,19 +9,19 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.arrays import FloatArray, IntArray
-from dpsynth_core.mechanisms.pmse.parts import NOMINAL, Part
-from dpsynth_core.mechanisms.pmse.score import Randomness, Score
+from dpsynth_core.mechanisms.pmse.column_models import NOMINAL, ColumnModel
+from dpsynth_core.mechanisms.pmse.objective import PMSEObjective, Randomness
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.trees.cart import cart_pmse
 
 
-class GreedyScore(Score):
-    """As ``Score``, by CART with rpart's rules on all columns of the pairs together."""
+class CartObjective(PMSEObjective):
+    """As ``PMSEObjective``, by CART with rpart's rules on all columns of the pairs together."""
 
     def __init__(
-        self, table: PrivateTable, parts: tuple[Part, ...], randomness: Randomness, *, cp: float, depth: int
+        self, table: PrivateTable, models: tuple[ColumnModel, ...], randomness: Randomness, *, cp: float, depth: int
     ) -> None:
-        super().__init__(table, parts, randomness)
+        super().__init__(table, models, randomness)
         self._cp, self._depth = cp, depth
 
     def __call__(self, thetas: FloatArray, last: int, pairs: IntArray, *, worst: bool = False) -> FloatArray:  # noqa: ARG002
@@ -40,10 +40,10 @@ class GreedyScore(Score):
     def _frame(self, values: FloatArray, chosen: IntArray) -> pd.DataFrame:
         columns: dict[str, Any] = {}
         for j in chosen:
-            part, line = self.parts[j], values[j]
-            columns[part.column.name] = line
-            if part.form == NOMINAL:
+            model, line = self.models[j], values[j]
+            columns[model.column.name] = line
+            if model.form == NOMINAL:
                 codes = np.where(np.isnan(line), -1, line).astype(np.int64)
-                labels = pd.Index([str(k) for k in range(part.levels)])
-                columns[part.column.name] = pd.Categorical.from_codes(codes, labels)
+                labels = pd.Index([str(k) for k in range(model.levels)])
+                columns[model.column.name] = pd.Categorical.from_codes(codes, labels)
         return pd.DataFrame(columns)

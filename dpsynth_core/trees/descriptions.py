@@ -20,13 +20,13 @@ _DAY = 24 * 60 * 60 * 10**6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Between:
+class CodeRange:
     """Codes of an ordered column from ``first`` up to but not including ``last``."""
 
     first: int
     last: int
 
-    def words(self, column: CodedColumn) -> str:
+    def descriptions(self, column: CodedColumn) -> str:
         """The condition on the column's values."""
         gap = int(column.missing is not None)  # ordered columns have it first
         low, high = max(self.first, gap), min(self.last, len(column.values))
@@ -39,12 +39,12 @@ class Between:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Among:
+class CodeSet:
     """Some codes of an unordered column."""
 
     codes: tuple[int, ...]
 
-    def words(self, column: CodedColumn) -> str:
+    def descriptions(self, column: CodedColumn) -> str:
         """The categories, by name if they are few."""
         others = sorted(set(range(len(column.values))) - set(self.codes))
         if len(others) <= min(_NAMED, len(self.codes) - 1):
@@ -60,11 +60,11 @@ def _interval(column: CodedColumn, low: int | None, high: int | None) -> str:
         return _span(column, low, high)
     if column.kind == "date":
         start, stop = (None if code is None else _moment(column, code) for code in (low, high))
-        words = ("before {1}", "from {0} on", "from {0} to before {1}")
+        descriptions = ("before {1}", "from {0} on", "from {0} to before {1}")
     else:
         start, stop = (None if code is None else _number(column, code) for code in (low, high))
-        words = ("below {1}", "{0} or more", "from {0} to below {1}")
-    return words[0 if start is None else 1 if stop is None else 2].format(start, stop)
+        descriptions = ("below {1}", "{0} or more", "from {0} to below {1}")
+    return descriptions[0 if start is None else 1 if stop is None else 2].format(start, stop)
 
 
 def _span(column: CodedColumn, low: int | None, high: int | None) -> str:

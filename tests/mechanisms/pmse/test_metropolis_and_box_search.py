@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dpsynth_core.arrays import FloatArray
-from dpsynth_core.mechanisms.pmse.metropolis import Told, diagnose, walk
-from dpsynth_core.mechanisms.pmse.zoom import Zoom
+from dpsynth_core.mechanisms.pmse.box_search import BoxSearch
+from dpsynth_core.mechanisms.pmse.metropolis import ChainProgress, diagnose, walk
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SecureNoise, SeededNoise
 
@@ -26,14 +26,14 @@ def test_chains_reach_a_density_that_is_known() -> None:
     """A correlated normal law, from starts far away; the last states of many chains are draws from it."""
     rng = np.random.default_rng(1)
     starts = rng.normal(0, 10, size=(400, 2))
-    heard: list[Told] = []
+    heard: list[ChainProgress] = []
     chains = walk(normal, starts, np.ones(2), steps=1_000, heat=0.1, generator=rng, progress=heard.append)
     # 400 independent draws: standard errors 1/20 of the deviations; five of them leave one failure in a million.
     assert np.abs(chains.states.mean(axis=0) - MEAN).max() < 5 * 2 / 20
     assert np.cov(chains.states.T) == pytest.approx(COVARIANCE, abs=5 * 4 * np.sqrt(2) / 20)
     assert chains.agree
     assert 0.15 < chains.acceptance < 0.45
-    assert [told.done for told in heard] == sorted(told.done for told in heard)
+    assert [chain_progress.done for chain_progress in heard] == sorted(chain_progress.done for chain_progress in heard)
     assert heard[-1].rhat == chains.rhat
 
 
@@ -65,18 +65,23 @@ def funnel(best: FloatArray) -> object:
 def test_lists_close_in_on_the_optimum(size: int, straight: bool) -> None:
     best = np.array([0.83, -1.31, 0.4])[:size]
     noise = SecureNoise(Budget.of(1))
-    zoom = Zoom.of(size, {1: 64, 2: 256, 3: 512}[size], rate=1e5, span=2.5, straight=straight)
-    found = zoom.run(
-        (funnel if straight else bowl)(best), np.zeros(size), np.full(size, 2.5),  # type: ignore[arg-type]
-        noise=noise, sensitivity=Fraction(1, 200_000), epsilon=Fraction(1), label="x",
-    )  # fmt: skip
+    box_search = BoxSearch.of(size, {1: 64, 2: 256, 3: 512}[size], rate=1e5, span=2.5, straight=straight)
+    found = box_search.run(
+        (funnel if straight else bowl)(best),
+        np.zeros(size),
+        np.full(size, 2.5),  # type: ignore[arg-type]
+        noise=noise,
+        sensitivity=Fraction(1, 200_000),
+        epsilon=Fraction(1),
+        label="x",
+    )
     assert np.abs(found - best).max() < 0.12
     assert sum(charge.budget.epsilon for charge in noise.charges) == 1
-    assert len(noise.charges) == zoom.stages
+    assert len(noise.charges) == box_search.stages
 
 
 def test_there_are_more_stages_where_there_is_more_to_see() -> None:
-    stages = [Zoom.of(2, 256, rate=rate, span=2.5, straight=False).stages for rate in (1, 1e2, 1e4, 1e8)]
+    stages = [BoxSearch.of(2, 256, rate=rate, span=2.5, straight=False).stages for rate in (1, 1e2, 1e4, 1e8)]
     assert stages == sorted(stages)
     assert stages[0] == 1
     assert stages[-1] > 2
@@ -85,13 +90,18 @@ def test_there_are_more_stages_where_there_is_more_to_see() -> None:
 def test_with_hardly_any_epsilon_every_candidate_is_as_likely() -> None:
     chosen = [
         float(
-            Zoom(candidates=4, stages=1, growth=3).run(
-                bowl(np.zeros(1)), np.zeros(1), np.ones(1),  # type: ignore[arg-type]
-                noise=SeededNoise(Budget.of(1), seed), sensitivity=Fraction(1), epsilon=Fraction(1, 10**6), label="x",
+            BoxSearch(candidates=4, stages=1, growth=3).run(
+                bowl(np.zeros(1)),
+                np.zeros(1),
+                np.ones(1),  # type: ignore[arg-type]
+                noise=SeededNoise(Budget.of(1), seed),
+                sensitivity=Fraction(1),
+                epsilon=Fraction(1, 10**6),
+                label="x",
             )[0]
         )
         for seed in range(400)
-    ]  # fmt: skip
+    ]
     _, counts = np.unique(np.round(chosen, 6), return_counts=True)
     assert len(counts) == 4
     assert counts.min() > 60

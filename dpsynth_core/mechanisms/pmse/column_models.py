@@ -31,7 +31,7 @@ from dpsynth_core.table.column import Column
 from dpsynth_core.table.encoding import Positions
 from dpsynth_core.table.schema import Schema
 
-Shape: TypeAlias = Literal["normal", "skewed"]
+NumberLaw: TypeAlias = Literal["normal", "skewed"]
 NORMAL, SKEWED, ORDERED, NOMINAL = range(4)
 """How a column is made."""
 FEW_VALUES = 8
@@ -39,17 +39,17 @@ FEW_VALUES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prior:
+class NormalPrior:
     """A normal prior for each of some parameters."""
 
     mean: FloatArray
     """Where they are expected."""
-    deviation: FloatArray
+    std: FloatArray
     """How far from there."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class ColumnModel:
     """What is public about one column's part."""
 
     column: Column
@@ -78,7 +78,7 @@ class Part:
         return {NORMAL: 2, SKEWED: 3}.get(self.form, self.levels - 1)
 
     @property
-    def leaning(self) -> int:
+    def weights_each(self) -> int:
         """Parameters for each earlier feature."""
         if self.form == NOMINAL:
             return self.levels - 1
@@ -87,7 +87,7 @@ class Part:
     @property
     def size(self) -> int:
         """All parameters, in this order: own, missing, leaning."""
-        return self.own + self.column.nullable + self.leaning * self.before
+        return self.own + self.column.nullable + self.weights_each * self.before
 
     @property
     def features(self) -> int:
@@ -95,21 +95,21 @@ class Part:
         return max(self.levels - 1, 0) if self.form == NOMINAL else int(self.levels != 1)
 
     @cached_property
-    def prior(self) -> Prior:
+    def prior(self) -> NormalPrior:
         """From the declared bounds: a column fills a fair part of its range, and leans moderately on others."""
         if self.form in (NORMAL, SKEWED):
             # Location anywhere between the bounds; scale from a fiftieth of the range to all of it; mild skew.
-            mean, deviation = [0.5, math.log(0.15), 0.0][: self.own], [0.35, 1.0, 0.5][: self.own]
+            mean, std = [0.5, math.log(0.15), 0.0][: self.own], [0.35, 1.0, 0.5][: self.own]
         elif self.form == ORDERED:
             # Each label's share of what the labels before it left over: even shares on average.
             left = np.arange(self.levels, 1, -1)
-            mean, deviation = list(-np.log(left - 1.0)), [1.5] * self.own
+            mean, std = list(-np.log(left - 1.0)), [1.5] * self.own
         else:
-            mean, deviation = [0.0] * self.own, [1.5] * self.own
+            mean, std = [0.0] * self.own, [1.5] * self.own
         if self.column.nullable:
-            mean, deviation = [*mean, -2.0], [*deviation, 1.5]
-        leaning = self.leaning * self.before
-        return Prior(mean=np.array([*mean, *[0.0] * leaning]), deviation=np.array([*deviation, *[0.6] * leaning]))
+            mean, std = [*mean, -2.0], [*std, 1.5]
+        weights_each = self.weights_each * self.before
+        return NormalPrior(mean=np.array([*mean, *[0.0] * weights_each]), std=np.array([*std, *[0.6] * weights_each]))
 
     def values(self, positions: Positions) -> FloatArray:
         """A column as the score needs it: numbers as shares of their range, labels by place, missing as NaN."""
@@ -144,20 +144,20 @@ def _values(column: Column) -> int:
     return 0 if points is None else points[1] - points[0] + 1
 
 
-def parts_of(schema: Schema, shape: Shape) -> tuple[Part, ...]:
+def column_models(schema: Schema, law: NumberLaw) -> tuple[ColumnModel, ...]:
     """The parts of a sequential model, in the schema's order."""
-    parts: list[Part] = []
+    models: list[ColumnModel] = []
     before = 0
     for column in schema:
-        part = Part(column=column, form=_form(column, shape), before=before)
-        parts.append(part)
-        before += part.features
-    return tuple(parts)
+        model = ColumnModel(column=column, form=_form(column, law), before=before)
+        models.append(model)
+        before += model.features
+    return tuple(models)
 
 
-def _form(column: Column, shape: Shape) -> int:
+def _form(column: Column, law: NumberLaw) -> int:
     if column.kind in ("categorical", "boolean"):
         return NOMINAL
     if column.kind == "ordinal" or 0 < _values(column) <= FEW_VALUES:
         return ORDERED
-    return NORMAL if shape == "normal" else SKEWED
+    return NORMAL if law == "normal" else SKEWED

@@ -17,7 +17,7 @@ import numpy as np
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.privacy.noise import Noise
 
-MOST_STAGES = 6
+MAX_STAGES = 6
 REACH = 2.5
 """Half the width of the first box, in prior standard deviations."""
 CURVATURE = 0.06
@@ -28,7 +28,7 @@ is as large as the last step loses more by the choices that go wrong than it gai
 
 
 @dataclass(frozen=True, kw_only=True)
-class Zoom:
+class BoxSearch:
     """How a group of parameters is selected."""
 
     candidates: int
@@ -39,7 +39,7 @@ class Zoom:
     """How many times more each selection gets than the one before: early ones only have to find the region."""
 
     @classmethod
-    def of(cls, size: int, candidates: int, rate: float, span: float, *, straight: bool) -> Zoom:
+    def of(cls, size: int, candidates: int, rate: float, span: float, *, straight: bool) -> BoxSearch:
         """As many stages as the noise leaves room for.
 
         Args:
@@ -52,10 +52,10 @@ class Zoom:
         # The selection cannot tell scores apart that differ by less than about size / rate.
         least = max(size / rate, 1e-12)
         needed = least / SLOPE if straight else math.sqrt(least / CURVATURE)
-        zoom = cls(candidates=candidates, stages=1, growth=2 if straight else 3)
-        shrink = zoom.shrink(size)
+        box_search = cls(candidates=candidates, stages=1, growth=2 if straight else 3)
+        shrink = box_search.shrink(size)
         stages = 1 + math.ceil(math.log(max(span * shrink / 2 / needed, 1.0)) / -math.log(shrink))
-        return replace(zoom, stages=min(stages, MOST_STAGES))
+        return replace(box_search, stages=min(stages, MAX_STAGES))
 
     def shrink(self, size: int) -> float:
         """Width of a box over that of the one before: four times the distance of neighbouring points."""
@@ -66,9 +66,16 @@ class Zoom:
         return [self.growth**stage for stage in range(self.stages)]
 
     def run(
-        self, score: Callable[[FloatArray], FloatArray], centre: FloatArray, reach: FloatArray, *,
-        noise: Noise, sensitivity: Fraction, epsilon: Fraction, label: str,
-    ) -> FloatArray:  # fmt: skip
+        self,
+        score: Callable[[FloatArray], FloatArray],
+        centre: FloatArray,
+        reach: FloatArray,
+        *,
+        noise: Noise,
+        sensitivity: Fraction,
+        epsilon: Fraction,
+        label: str,
+    ) -> FloatArray:
         """The point selected last."""
         size = len(centre)
         points = _spread(self.candidates, size)
