@@ -39,6 +39,26 @@ def no_progress(stage: str, done: float, /, *points: Point) -> None:
     """Nobody is watching."""
 
 
+def share_of(progress: Progress, start: float, end: float, *, title: str = "{stage}") -> Progress:
+    """Progress of a part of the work, reported as progress of all of it.
+
+    Args:
+        progress: Receives the progress of all of the work.
+        start: Share of the work that is done when the part begins.
+        end: Share that is done when it ends.
+        title: The stage to report; ``{stage}`` stands for the part's own.
+
+    Example:
+        >>> share_of(lambda stage, done, *_: print(stage, done), 0.5, 1.0, title="Table 2: {stage}")("Sampling", 0.5)
+        Table 2: Sampling 0.75
+    """
+
+    def report(stage: str, done: float, /, *points: Point) -> None:
+        progress(title.replace("{stage}", stage), start * (1 - done) + end * done, *points)
+
+    return report
+
+
 @dataclass(kw_only=True)
 class Series:
     """A line as far as it is known."""

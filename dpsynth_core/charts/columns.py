@@ -1,112 +1,107 @@
-"""A picture of one column: how many rows fall into each declared cell."""
+"""One column: how many rows fall into each declared cell."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from dpsynth_core.charts.cells import MISSING, bar_geometry, cell_names, drawable
-from dpsynth_core.charts.theme import ORIGINAL, REFERENCE, SYNTHETIC, SYNTHETIC_PATTERN, Chart, new_figure, plain
+from dpsynth_core.charts.cells import MISSING, axis_title, bar_geometry, cell_names, cell_shares, tick_text
+from dpsynth_core.charts.theme import ORIGINAL, REFERENCE, TABLES, Chart, new_figure, plain
+from dpsynth_core.diagnostics.total_variation import coarse
 from dpsynth_core.table.column import Column
-from dpsynth_core.table.encoding import codec_for
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
-COMPARED_CELLS = MOST_LABELS = 30
-MOST_TICKS = 6
+MAX_BARS = 60
+COMPARED_CELLS = MAX_LABELS = 30
+MAX_TICKS = 6
 
 
 def column_chart(table: PrivateTable, name: str) -> Chart:
     """Rows by cell of one column, with a bar of its own for missing values. Private: for internal eyes."""
-    column = drawable(table.schema[name])
+    column = coarse(table.schema[name], MAX_BARS)
     bins = {name: column.levels} if column.is_numeric else None
     rows = table.counts([name], bins=bins).dense()
     frame = pd.DataFrame({"value": cell_names(column), "rows": rows})
-    draw = _numeric_bars if column.is_numeric else _label_bars
+    figure = new_figure(x_title=axis_title(column), y_title="rows", height=220, showlegend=False)
+    draw = _draw_range if column.is_numeric else _draw_labels
+    draw(figure, column, frame)
     fullest = frame["value"].iloc[int(rows.argmax())]
-    return Chart(
-        figure=draw(column, frame),
-        table=frame,
-        alt=f"Bar chart of {table.n} rows by {name}. The fullest of {len(frame)} cells is {fullest}.",
-    )
+    alt = f"Bar chart of {table.n} rows by {name}. The fullest of {len(frame)} cells is {fullest}."
+    return Chart(figure=figure, table=frame, alt=alt)
 
 
 def compare_chart(
     original: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, name: str, *, first: str = "original"
 ) -> Chart:
     """Share of rows by cell, two tables side by side in the two colours that they have everywhere."""
-    column = drawable(schema[name], most=COMPARED_CELLS)
-    codec, names = codec_for(column), cell_names(column)
-    shares = {}
-    for label, table in ((first, original), ("synthetic", synthetic)):
-        codes = codec.codes(codec.positions(table[name]))
-        shares[label] = np.bincount(codes, minlength=len(names)) / len(table)
-    frame = pd.DataFrame({"value": names, **shares})
-    if len(frame) > MOST_LABELS:
-        frame = frame.loc[frame[first].nlargest(MOST_LABELS).index.sort_values()]
+    column = coarse(schema[name], COMPARED_CELLS)
+    frame = pd.DataFrame({"value": cell_names(column)})
+    frame[first], frame["synthetic"] = cell_shares(original, column), cell_shares(synthetic, column)
+    if len(frame) > MAX_LABELS:
+        frame = frame.loc[frame[first].nlargest(MAX_LABELS).index.sort_values()]
     figure = new_figure(x_title=axis_title(column), y_title="share of rows", height=240, barmode="group")
-    for label, colour, shape in ((first, ORIGINAL, ""), ("synthetic", SYNTHETIC, SYNTHETIC_PATTERN)):
-        figure.add_bar(
-            x=list(range(len(frame))), y=frame[label], name=label, customdata=[plain(v) for v in frame["value"]],
-            marker={"color": colour, "pattern": {"shape": shape}},
-            hovertemplate="%{customdata}<br>%{y:.1%}<extra>" + label + "</extra>",
-        )  # fmt: skip
-    step = max(1, -(-len(frame) // MOST_TICKS)) if column.is_numeric else 1
-    ticks = list(range(0, len(frame), step))
-    figure.update_xaxes(tickvals=ticks, ticktext=[_tick(column, frame["value"].iloc[i]) for i in ticks])
+    add_share_bars(figure, {first: frame[first], "synthetic": frame["synthetic"]}, list(frame["value"]))
+    step = max(1, -(-len(frame) // MAX_TICKS)) if column.is_numeric else 1
+    show_ticks(figure, column, list(frame["value"]), step)
     figure.update_yaxes(tickformat=".0%")
     apart = float((frame[first] - frame["synthetic"]).abs().sum() / 2)
     alt = f"Shares of rows by {name}: the two tables differ by {apart:.0%} of rows."
     return Chart(figure=figure, table=frame, alt=alt)
 
 
-def _tick(column: Column, name: str) -> str:
-    """A label; of an interval, where it begins, in few digits."""
-    if not column.is_numeric or name == MISSING:
-        return plain(name)
-    start = name.split(" to ", maxsplit=1)[0]
-    return start if column.kind in ("date", "integer") else f"{float(start):.3g}"
+def add_share_bars(figure: go.Figure, shares: dict[str, Any], names: Sequence[str], **where: Any) -> None:
+    """Bars of two tables, by the name of the first and of the second, over the indices of their cells."""
+    for (label, heights), (_, colour, pattern) in zip(shares.items(), TABLES, strict=True):
+        figure.add_bar(
+            x=list(range(len(names))),
+            y=heights,
+            name=label,
+            customdata=[plain(name) for name in names],
+            marker={"color": colour, "pattern": {"shape": pattern}},
+            hovertemplate="%{customdata}<br>%{y:.1%}<extra>" + label + "</extra>",
+            **where,
+        )
 
 
-def axis_title(column: Column) -> str:
-    """The column's name with its unit."""
-    return plain(column.name) + (f" ({plain(column.unit)})" if column.unit else "")
+def show_ticks(figure: go.Figure, column: Column, names: Sequence[str], step: int) -> None:
+    """Label every so many cells. Labels are set as ticks, so that "1" or a date is never mistaken for a number."""
+    ticks = list(range(0, len(names), step))
+    figure.update_xaxes(tickvals=ticks, ticktext=[tick_text(column, names[i]) for i in ticks])
 
 
-def _numeric_bars(column: Column, frame: pd.DataFrame) -> go.Figure:
-    figure = new_figure(x_title=axis_title(column), y_title="rows", height=220, showlegend=False)
+def _draw_range(figure: go.Figure, column: Column, frame: pd.DataFrame) -> None:
     inside = frame[frame["value"] != MISSING]
     centres, widths = bar_geometry(column)
+    hover = "%{customdata}<br>%{y} rows<extra></extra>"
     figure.add_bar(
-        x=centres, y=inside["rows"], width=widths, marker={"color": ORIGINAL}, customdata=inside["value"],
-        hovertemplate="%{customdata}<br>%{y} rows<extra></extra>",
-    )  # fmt: skip
+        x=centres,
+        y=inside["rows"],
+        width=widths,
+        marker={"color": ORIGINAL},
+        customdata=inside["value"],
+        hovertemplate=hover,
+    )
     missing = int(frame.loc[frame["value"] == MISSING, "rows"].sum())
     if missing:
         figure.update_layout(xaxis={"domain": [0, 0.86]}, xaxis2={"domain": [0.9, 1], "anchor": "y"})
-        figure.add_bar(
-            x=["missing"], y=[missing], xaxis="x2", marker={"color": REFERENCE, "pattern": {"shape": "x"}},
-            hovertemplate="missing<br>%{y} rows<extra></extra>",
-        )  # fmt: skip
-    return figure
+        marker, names = {"color": REFERENCE, "pattern": {"shape": "x"}}, ["missing"]
+        figure.add_bar(x=names, y=[missing], xaxis="x2", marker=marker, customdata=names, hovertemplate=hover)
 
 
-def _label_bars(column: Column, frame: pd.DataFrame) -> go.Figure:
-    shown = frame.nlargest(MOST_LABELS, "rows").sort_index() if len(frame) > MOST_LABELS else frame
-    figure = new_figure(x_title=axis_title(column), y_title="rows", height=220, showlegend=False)
-    colours = [REFERENCE if value == MISSING else ORIGINAL for value in shown["value"]]
-    shapes = ["x" if value == MISSING else "" for value in shown["value"]]
+def _draw_labels(figure: go.Figure, column: Column, frame: pd.DataFrame) -> None:
+    shown = frame.nlargest(MAX_LABELS, "rows").sort_index() if len(frame) > MAX_LABELS else frame
+    missing = shown["value"] == MISSING
+    colours, patterns = np.where(missing, REFERENCE, ORIGINAL), np.where(missing, "x", "")
     figure.add_bar(
-        x=list(range(len(shown))), y=shown["rows"], marker={"color": colours, "pattern": {"shape": shapes}},
+        x=list(range(len(shown))),
+        y=shown["rows"],
+        marker={"color": colours, "pattern": {"shape": patterns}},
         customdata=[plain(value) for value in shown["value"]],
         hovertemplate="%{customdata}<br>%{y} rows<extra></extra>",
-    )  # fmt: skip
-    # Labels are set as ticks, so that the text "1" or a date is never mistaken for a number.
-    figure.update_xaxes(tickvals=list(range(len(shown))), ticktext=[plain(value) for value in shown["value"]])
-    return figure
-
-
-def first_value(column: Column, name: str) -> str:
-    """Where a cell begins, as a label of an axis."""
-    return plain(name.split(" to ", maxsplit=1)[0] if column.is_numeric else name)
+    )
+    show_ticks(figure, column, list(shown["value"]), 1)

@@ -9,14 +9,14 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.charts.columns import axis_title
-from dpsynth_core.charts.theme import COLORWAY, ORIGINAL, REFERENCE, WARNING, Chart, new_figure, plain
+from dpsynth_core.charts.cells import axis_title
+from dpsynth_core.charts.theme import COLORWAY, ORIGINAL, REFERENCE, WARNING, Chart, new_figure, number
 from dpsynth_core.mechanisms.partition.axis import Axis
 from dpsynth_core.mechanisms.plan import Plan
 from dpsynth_core.table.schema import Schema
 
 PATTERNS = ("", "/", "x", ".", "\\")
-MOST_LINES = 200
+MAX_LINES = 200
 
 
 def attacker_certainty(epsilon: float, prior: float = 0.5) -> float:
@@ -30,30 +30,26 @@ def attacker_certainty(epsilon: float, prior: float = 0.5) -> float:
 
 
 def split_chart(plan: Plan) -> Chart:
-    """How epsilon is shared out between the paid steps."""
+    """How epsilon is divided between the paid steps."""
     total = float(sum((stage.epsilon for stage in plan.stages), Fraction(0)))
     frame = pd.DataFrame(
-        {
-            "step": [stage.label for stage in plan.stages],
-            "epsilon": [float(stage.epsilon) for stage in plan.stages],
-            "share": [float(stage.epsilon) / total for stage in plan.stages],
-        }
+        {"step": stage.label, "epsilon": float(stage.epsilon), "share": float(stage.epsilon) / total}
+        for stage in plan.stages
     )
     figure = new_figure(x_title="epsilon", y_title="", height=176, barmode="stack", showlegend=True)
     # On a narrow screen the names take several lines.
     figure.update_layout(margin={"t": 62})
     for i, row in enumerate(frame.itertuples()):
-        figure.add_bar(
-            x=[row.epsilon], y=["epsilon"], orientation="h", name=row.step,
-            marker={"color": COLORWAY[i % len(COLORWAY)], "pattern": {"shape": PATTERNS[i % len(PATTERNS)]}},
-            hovertemplate=f"{row.step}<br>%{{x:.4g}} ({row.share:.0%})<extra></extra>",
-        )  # fmt: skip
+        hover = f"{row.step}<br>%{{x:.4g}} ({row.share:.0%})<extra></extra>"
+        style = {"color": COLORWAY[i % len(COLORWAY)], "pattern": {"shape": PATTERNS[i % len(PATTERNS)]}}
+        bar = {"x": [row.epsilon], "y": ["epsilon"], "orientation": "h"}
+        figure.add_bar(name=row.step, marker=style, hovertemplate=hover, **bar)
     figure.update_yaxes(showticklabels=False)
-    return Chart(figure=figure, table=frame, alt=f"Epsilon is shared out: {split_words(plan)}.")
+    return Chart(figure=figure, table=frame, alt=f"How epsilon is divided: {split_words(plan)}.")
 
 
 def split_words(plan: Plan) -> str:
-    """The shares of epsilon in a sentence."""
+    """The shares of epsilon in words."""
     total = sum((stage.epsilon for stage in plan.stages), Fraction(0))
     if not plan.stages:
         return "nothing is paid for, because nothing is protected"
@@ -63,29 +59,20 @@ def split_words(plan: Plan) -> str:
 def error_chart(plans: Mapping[float, Plan], epsilon: float, rows: int) -> Chart:
     """Expected error of one cell's count by epsilon, beside the rows that a cell holds on average."""
     frame = pd.DataFrame({"epsilon": list(plans), "error": [plan.count_error for plan in plans.values()]})
-    here = plans[epsilon]
-    typical = rows / here.cells
+    error, typical = plans[epsilon].count_error, rows / plans[epsilon].cells
     figure = new_figure(x_title="epsilon (log scale)", y_title="rows (log scale)", height=260)
     figure.add_scatter(x=frame["epsilon"], y=frame["error"], name="expected error of a count", line={"color": ORIGINAL})
-    figure.add_scatter(
-        x=[epsilon], y=[here.count_error], mode="markers", name="your epsilon",
-        marker={"color": WARNING, "size": 13, "symbol": "diamond"},
-    )  # fmt: skip
+    mark = {"color": WARNING, "size": 13, "symbol": "diamond"}
+    figure.add_scatter(x=[epsilon], y=[error], mode="markers", name="your epsilon", marker=mark)
     figure.add_hline(y=typical, line={"color": REFERENCE, "dash": "dash"})
-    figure.add_annotation(
-        x=0, xref="paper", y=math.log10(typical), text="rows in an average cell", showarrow=False, xanchor="left",
-        yanchor="bottom",
-    )  # fmt: skip
+    label = {"text": "rows in an average cell", "showarrow": False, "xanchor": "left", "yanchor": "bottom"}
+    figure.add_annotation(x=0, xref="paper", y=math.log10(typical), **label)
     # One label for each power of ten: the digits between them are too small to read.
     ends = [math.log10(value) for value in (*frame["error"], typical)]
     figure.update_xaxes(type="log", dtick=1)
     figure.update_yaxes(type="log", dtick=1, range=[min(ends) - 0.4, max(ends) + 0.4])
-    return Chart(
-        figure=figure,
-        table=frame,
-        alt=f"At epsilon {epsilon:g} a count is off by about {here.count_error:.3g} rows; "
-        f"an average cell holds {typical:.3g}.",
-    )
+    alt = f"At epsilon {epsilon:g} a count is off by about {error:.3g} rows; an average cell holds {typical:.3g}."
+    return Chart(figure=figure, table=frame, alt=alt)
 
 
 def noise_chart(scale: float, count: int) -> Chart:
@@ -116,17 +103,13 @@ def domain_chart(schema: Schema, cuts: Sequence[int]) -> Chart:
     titles = [axis_title(axis.column) for axis in drawn]
     figure = new_figure(x_title=titles[0], y_title=titles[1] if len(drawn) > 1 else "", height=280, showlegend=False)
     for side, (_, cells) in enumerate(sides):
-        for edge in np.linspace(0, 1, min(cells, MOST_LINES) + 1):
-            line = (
-                {"x0": edge, "x1": edge, "y0": 0, "y1": 1} if side == 0 else {"x0": 0, "x1": 1, "y0": edge, "y1": edge}
-            )
-            figure.add_shape(type="line", line={"color": REFERENCE, "width": 1}, **line)
-    figure.update_xaxes(range=[-0.01, 1.01], tickvals=[0, 1], ticktext=_ends(drawn[0]))
-    figure.update_yaxes(range=[-0.01, 1.01], tickvals=[0, 1], ticktext=_ends(drawn[1]) if len(drawn) > 1 else ["", ""])
-    spoken = " by ".join(f"{cells} cells of {column.name}" for column, cells in sides)
-    return Chart(figure=figure, table=frame, alt=f"The declared domain cut into {spoken}.")
-
-
-def _ends(axis: Axis) -> list[str]:
-    first, last = axis.describe(0, axis.slots)
-    return [plain(f"{value:.6g}" if isinstance(value, float) else value) for value in (first, last)]
+        for edge in np.linspace(0, 1, min(cells, MAX_LINES) + 1):
+            across, along = ("x", "y") if side == 0 else ("y", "x")
+            ends = {f"{across}0": edge, f"{across}1": edge, f"{along}0": 0, f"{along}1": 1}
+            figure.add_shape(type="line", line={"color": REFERENCE, "width": 1}, **ends)
+    for axis, update in zip(drawn, (figure.update_xaxes, figure.update_yaxes), strict=False):
+        update(tickvals=[0, 1], ticktext=[number(end) for end in axis.describe(0, axis.slots)])
+    figure.update_xaxes(range=[-0.01, 1.01])
+    figure.update_yaxes(range=[-0.01, 1.01], showticklabels=len(drawn) > 1)
+    words = " by ".join(f"{cells} cells of {column.name}" for column, cells in sides)
+    return Chart(figure=figure, table=frame, alt=f"The declared domain cut into {words}.")

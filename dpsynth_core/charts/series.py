@@ -1,4 +1,4 @@
-"""What a mechanism tells while it runs."""
+"""A series of points that a mechanism reports while it runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dpsynth_core.progress import Series
 
 
 def series_chart(line: Series) -> Chart:
-    """One line, as far as it is known."""
+    """One line, as far as it is known by now."""
     frame = pd.DataFrame(line.points, columns=[line.along, line.name])
     figure = new_figure(x_title=plain(line.along), y_title=plain(line.name), height=220, showlegend=False)
     figure.add_scatter(x=frame[line.along], y=frame[line.name], mode="lines+markers", line={"color": ORIGINAL})

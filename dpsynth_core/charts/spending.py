@@ -1,8 +1,6 @@
-"""What a data set has spent, step by step."""
+"""What has been spent on a data set, charge by charge."""
 
 from __future__ import annotations
-
-from itertools import accumulate
 
 import pandas as pd
 
@@ -13,15 +11,9 @@ from dpsynth_core.ledger.accounts import Account
 def spending_chart(account: Account) -> Chart:
     """Cumulative epsilon as steps, with the budget as a line."""
     counted = [entry for entry in account.entries if entry.state != "refunded"]
-    amounts = [float(entry.budget.epsilon) for entry in counted]
-    frame = pd.DataFrame(
-        {
-            "charge": range(1, len(counted) + 1),
-            "purpose": [entry.purpose for entry in counted],
-            "epsilon": amounts,
-            "spent": list(accumulate(amounts)),
-        }
-    )
+    frame = pd.DataFrame({"charge": range(1, len(counted) + 1), "purpose": [entry.purpose for entry in counted]})
+    frame["epsilon"] = [float(entry.budget.epsilon) for entry in counted]
+    frame["spent"] = frame["epsilon"].cumsum()
     total = float(account.total.epsilon)
     figure = new_figure(x_title="charge", y_title="epsilon spent", height=240, showlegend=False)
     figure.add_scatter(
@@ -33,5 +25,8 @@ def spending_chart(account: Account) -> Chart:
     )
     figure.update_yaxes(range=[0, total * 1.1])
     figure.update_xaxes(dtick=1)
-    spent = sum(amounts)
-    return Chart(figure=figure, table=frame, alt=f"{len(counted)} charges, epsilon {spent:.4g} of {total:.4g} spent.")
+    return Chart(
+        figure=figure,
+        table=frame,
+        alt=f"{len(counted)} charges, epsilon {frame['epsilon'].sum():.4g} of {total:.4g} spent.",
+    )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dpsynth_core.arrays import FloatArray, IntArray
-from dpsynth_core.charts.cells import cell_names
-from dpsynth_core.charts.columns import axis_title, first_value
+from dpsynth_core.charts.cells import axis_title, cell_names
+from dpsynth_core.charts.columns import show_ticks
 from dpsynth_core.charts.theme import (
     COLORWAY,
     ORIGINAL,
@@ -18,12 +19,14 @@ from dpsynth_core.charts.theme import (
     SYNTHETIC_PATTERN,
     Chart,
     new_figure,
+    number,
     plain,
+    rgba,
 )
 from dpsynth_core.mechanisms.partition.model import PartitionModel
 from dpsynth_core.table.column import Column
 
-MOST_BOXES = 1_500
+MAX_BOXES = 1_500
 SHADES = 8
 """Steps from an empty box to the fullest one."""
 
@@ -40,7 +43,7 @@ def true_positive_rate(false_positive_rate: float, epsilon: float, delta: float 
 
 
 def attack_curve(with_row: FloatArray, without: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Shares of runs above every possible threshold: without the person (false alarms) and with (caught).
+    """Shares of runs at or above every threshold: without the person (false alarms) and with (caught).
 
     Example:
         >>> false, right = attack_curve(np.array([1.0, 2.0]), np.array([0.0, 1.0]))
@@ -62,68 +65,53 @@ def attacker_chart(
         delta: Granted.
         measured: What an attacker saw in many runs with the person and in as many without, to be drawn below the bound.
     """
-    # The bound is two straight lines, which meet where they are equal; and ends at one.
+    # The bound is two straight lines, which meet where they are equal, and ends at one.
     bend = (1 - delta) / (1 + math.exp(epsilon))
-    end = 1 - delta
-    at = sorted({0.0, 1.0, bend, end, *np.linspace(0, 1, 21).tolist()})
-    frame = pd.DataFrame(
-        {"false alarms": at, "caught at most": [true_positive_rate(a, epsilon, delta) for a in at], "guessing": at}
-    )
-    figure = new_figure(
-        x_title="share of false alarms", y_title="share of people caught", height=320
-    )  # fmt: skip
-    figure.add_scatter(
-        x=at, y=frame["caught at most"], mode="lines", name="the best possible attacker",
-        line={"color": COLORWAY[3], "width": 3},
-        hovertemplate="%{x:.0%} false alarms: at most %{y:.1%} caught<extra></extra>",
-    )  # fmt: skip
-    figure.add_scatter(
-        x=[0, 1], y=[0, 1], mode="lines", name="guessing", line={"color": REFERENCE, "dash": "dash", "width": 1.5},
-        hoverinfo="skip",
-    )  # fmt: skip
+    at = sorted({0.0, 1.0, bend, 1 - delta, *np.linspace(0, 1, 21).tolist()})
+    bound = [true_positive_rate(a, epsilon, delta) for a in at]
+    frame = pd.DataFrame({"false alarms": at, "caught at most": bound, "guessing": at})
+    figure = new_figure(x_title="share of false alarms", y_title="share of people caught", height=320)
+
+    def add_line(x: Any, y: Any, name: str, colour: str, dash: str) -> None:
+        hover = f"{name}: %{{x:.0%}} false alarms, %{{y:.1%}} caught<extra></extra>"
+        line = {"color": colour, "dash": dash, "width": 2.5}
+        figure.add_scatter(x=x, y=y, mode="lines", name=name, line=line, hovertemplate=hover)
+
+    add_line(at, bound, "the best possible attacker", COLORWAY[3], "solid")
+    add_line([0, 1], [0, 1], "guessing", REFERENCE, "dash")
     if measured is not None:
         false, right = attack_curve(*measured)
-        figure.add_scatter(
-            x=false, y=right, mode="lines", name="one attack, measured",
-            line={"color": COLORWAY[2], "dash": "dot", "width": 2.5},
-            hovertemplate="%{x:.0%} false alarms: %{y:.1%} caught<extra></extra>",
-        )  # fmt: skip
         frame["caught, measured"] = np.interp(at, false, right)
+        add_line(false, right, "one attack, measured", COLORWAY[2], "dot")
     figure.update_xaxes(tickformat=".0%", range=[0, 1])
     figure.update_yaxes(tickformat=".0%", range=[0, 1.02])
     caught = true_positive_rate(0.05, epsilon, delta)
-    return Chart(
-        figure=figure,
-        table=frame,
-        alt=f"At epsilon {epsilon:g} an attacker with 5% false alarms finds at most {caught:.1%} of the people.",
-    )
+    alt = f"At epsilon {epsilon:g} an attacker with 5% false alarms finds at most {caught:.1%} of the people."
+    return Chart(figure=figure, table=frame, alt=alt)
 
 
 def noisy_counts_chart(true: IntArray, noisy: IntArray, column: Column, epsilon: float) -> Chart:
     """Rows in each cell of one column, before and after noise."""
     names = cell_names(column)
-    frame = pd.DataFrame({"value": names, "true count": true, "noisy count": noisy})
     figure = new_figure(x_title=axis_title(column), y_title="rows", height=300, barmode="overlay")
-    spots = list(range(len(names)))
-    figure.add_bar(
-        x=spots, y=noisy, name="with noise", marker={"color": SYNTHETIC, "pattern": {"shape": SYNTHETIC_PATTERN}},
-        customdata=[plain(name) for name in names], hovertemplate="%{customdata}: %{y}<extra>with noise</extra>",
-    )  # fmt: skip
+    cells: dict[str, Any] = {"x": list(range(len(names))), "customdata": [plain(name) for name in names]}
+    marker = {"color": SYNTHETIC, "pattern": {"shape": SYNTHETIC_PATTERN}}
+    hover = "%{customdata}: %{y}<extra>with noise</extra>"
+    figure.add_bar(y=noisy, name="with noise", marker=marker, hovertemplate=hover, **cells)
     figure.add_scatter(
-        x=spots, y=true, name="true counts", mode="lines+markers", line={"color": ORIGINAL, "shape": "hvh"},
-        marker={"symbol": "line-ew-open", "size": 8}, customdata=[plain(name) for name in names],
+        y=true,
+        name="true counts",
+        mode="lines+markers",
+        line={"color": ORIGINAL, "shape": "hvh"},
+        marker={"symbol": "line-ew-open", "size": 8},
         hovertemplate="%{customdata}: %{y}<extra>true</extra>",
-    )  # fmt: skip
-    ticks = list(range(0, len(names), max(1, len(names) // 5)))
-    figure.update_xaxes(tickvals=ticks, ticktext=[first_value(column, names[i]) for i in ticks])
-    off = float(np.abs(true - noisy).mean())
-    fullest = int(true.max(initial=0))
-    return Chart(
-        figure=figure,
-        table=frame,
-        alt=f"{column.name} at epsilon {epsilon:g}: counts are off by {off:.1f} rows on average; "
-        f"the fullest cell holds {fullest}.",
+        **cells,
     )
+    show_ticks(figure, column, names, max(1, len(names) // 5))
+    error, fullest = float(np.abs(true - noisy).mean()), int(true.max(initial=0))
+    frame = pd.DataFrame({"value": names, "true count": true, "noisy count": noisy})
+    alt = f"{column.name} at epsilon {epsilon:g}: counts are off by {error:.1f} rows on average; "
+    return Chart(figure=figure, table=frame, alt=f"{alt}the fullest cell holds {fullest}.")
 
 
 def partition_chart(model: PartitionModel, epsilon: float) -> Chart:
@@ -133,31 +121,28 @@ def partition_chart(model: PartitionModel, epsilon: float) -> Chart:
     figure = new_figure(x_title=titles[0], y_title=titles[1], height=360, showlegend=False)
     sizes = np.array([axis.size for axis in axes], dtype=np.float64)
     low, high = model.low[:, :2] / sizes, model.high[:, :2] / sizes
-    crowd = model.weights / np.prod(high - low, axis=1)
-    shade = np.sqrt(crowd / crowd.max())
-    order = np.argsort(-model.weights)[:MOST_BOXES]
-    step = np.minimum((shade * SHADES).astype(np.int64), SHADES - 1)
+    density = model.weights / np.prod(high - low, axis=1)
+    shade = np.minimum((np.sqrt(density / density.max()) * SHADES).astype(np.int64), SHADES - 1)
+    largest = np.argsort(-model.weights)[:MAX_BOXES]
     for k in range(SHADES):
         # One outline for all boxes of a shade, with gaps between them: a shape for each would take seconds to make.
-        x, y = [], []
-        for i in order[step[order] == k]:
-            x += [low[i, 0], high[i, 0], high[i, 0], low[i, 0], low[i, 0], None]
-            y += [low[i, 1], low[i, 1], high[i, 1], high[i, 1], low[i, 1], None]
+        boxes = largest[shade[largest] == k]
+        (x0, y0), (x1, y1), gap = low[boxes].T, high[boxes].T, np.full(len(boxes), np.nan)
         figure.add_scatter(
-            x=x, y=y, mode="lines", fill="toself", line={"color": SYNTHETIC, "width": 0.6}, hoverinfo="skip",
-            fillcolor=f"rgba(213,94,0,{0.05 + 0.8 * (k + 0.5) / SHADES:.3f})",
-        )  # fmt: skip
-    figure.add_scatter(
-        x=(low[order, 0] + high[order, 0]) / 2, y=(low[order, 1] + high[order, 1]) / 2, mode="markers",
-        marker={"opacity": 0, "size": 6}, text=[f"about {w:.3g} rows" for w in model.weights[order]],
-        hovertemplate="%{text}<extra></extra>",
-    )  # fmt: skip
+            x=np.column_stack([x0, x1, x1, x0, x0, gap]).ravel(),
+            y=np.column_stack([y0, y0, y1, y1, y0, gap]).ravel(),
+            mode="lines",
+            fill="toself",
+            line={"color": SYNTHETIC, "width": 0.6},
+            hoverinfo="skip",
+            fillcolor=rgba(SYNTHETIC, 0.05 + 0.8 * (k + 0.5) / SHADES),
+        )
+    x, y = (low[largest] + high[largest]).T / 2
+    texts = [f"about {weight:.3g} rows" for weight in model.weights[largest]]
+    marker = {"opacity": 0, "size": 6}
+    figure.add_scatter(x=x, y=y, mode="markers", marker=marker, text=texts, hovertemplate="%{text}<extra></extra>")
     for axis, update in zip(axes, (figure.update_xaxes, figure.update_yaxes), strict=True):
-        first, last = axis.describe(0, axis.slots)
-        ends = [plain(f"{end:.4g}" if isinstance(end, float) else end) for end in (first, last)]
+        ends = [number(end) for end in axis.describe(0, axis.slots)]
         update(range=[0, 1], tickvals=[0, 1], ticktext=ends, showgrid=False)
-    return Chart(
-        figure=figure,
-        table=model.leaves(),
-        alt=f"At epsilon {epsilon:g} the tree cut the plane into {len(model.weights)} boxes that are not empty.",
-    )
+    alt = f"At epsilon {epsilon:g} the tree cut the plane into {len(model.weights)} boxes that are not empty."
+    return Chart(figure=figure, table=model.leaves(), alt=alt)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -12,14 +13,13 @@ from hypothesis import strategies as st
 
 from dpsynth_core.charts import Chart
 from dpsynth_core.charts.sweeps import (
-    LINES,
     enough_chart,
     group_error_chart,
     moving_chart,
     multiples_chart,
     sweep_chart,
 )
-from dpsynth_core.charts.theme import FONT_SIZE, REFERENCE
+from dpsynth_core.charts.theme import FONT_SIZE, REFERENCE, mechanism_style
 from dpsynth_core.charts.tradeoffs import attacker_chart, noisy_counts_chart, partition_chart, true_positive_rate
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.table.simulate import simulate_table
@@ -90,10 +90,26 @@ def test_text_from_a_file_stays_text(name: str) -> None:
 
 
 def test_every_mechanism_has_a_line_of_its_own() -> None:
-    assert len({line[0] for line in LINES}) == len(LINES)
-    assert len({line[1:] for line in LINES}) == len(LINES)
-    private = [kind for kind in MECHANISMS.values() if kind.status != "none"]
-    assert len(private) <= len(LINES)
+    styles = [mechanism_style(key) for key in MECHANISMS]
+    shapes = {(style["line"]["dash"], style["marker"]["symbol"]) for style in styles}
+    colours = {style["line"]["color"] for style in styles}
+    assert len(shapes) == len(styles), "without colour, too"
+    assert len(colours) >= min(9, len(styles))
+
+
+def test_a_mechanism_registered_later_is_drawn_without_another_edit() -> None:
+    toy = type("Toy", (MECHANISMS["kd_grid"],), {"key": "toy", "title": "Toy"})
+    config = SweepConfig(mechanisms=("kd_grid",), epsilons=(0.1, 1.0))
+    measured = swept()
+    with MECHANISMS.register("toy", toy):
+        points = tuple(replace(point, mechanism="toy") for point in measured.line("kd_grid", "column"))
+        result = replace(
+            measured, config=replace(config, mechanisms=("kd_grid", "toy")), points=measured.points + points
+        )
+        chart = sweep_chart(result, ["column"])
+        drawn = {trace.name: (trace.line.color, trace.line.dash, trace.marker.symbol) for trace in chart.figure.data}
+    assert len(set(chart.table["mechanism"])) == 2
+    assert drawn["Toy"] != drawn[MECHANISMS["kd_grid"].title]
 
 
 def test_every_curve_stands_beside_what_a_fresh_sample_would_show() -> None:

@@ -36,7 +36,7 @@ from dpsynth_core.teaching.sweep import (
     sweep_sizes,
 )
 from dpsynth_core.teaching.sweep.analysts import PATIENCE
-from dpsynth_core.teaching.sweep.cell_codes import cells_of, error_by_size
+from dpsynth_core.teaching.sweep.cell_codes import CellCodes, error_by_size
 from dpsynth_core.teaching.sweep.slopes import Slopes
 
 EXAMPLE = EXAMPLES["two_groups_signal"]
@@ -270,8 +270,8 @@ def test_a_slope_that_the_synthetic_rows_cannot_tell_counts_as_lost() -> None:
 
 def test_the_error_of_groups_by_size_is_the_median_of_plain_counts() -> None:
     first, second = bivariate(400), bivariate(400, seed=2)
-    found = error_by_size(cells_of(first), cells_of(second))
-    fine = [cells_of(table)[0] for table in (first, second)]
+    found = error_by_size(CellCodes.of(first), CellCodes.of(second))
+    fine = [CellCodes.of(table).fine for table in (first, second)]
     sizes: dict[int, list[float]] = {}
     for names in (["x1"], ["x2"], ["x1", "x2"]):
         counts = [pd.Series(list(zip(*(part[name] for name in names), strict=True))).value_counts() for part in fine]

@@ -19,20 +19,19 @@ class SweepConfig:
     """What to sweep, as plain values that can be sent to a worker."""
 
     mechanisms: tuple[str, ...] = MECHANISM_KEYS
-    """Names in the registry; each runs with the parameters that it suggests itself at each epsilon."""
+    """Registry keys; at each epsilon, every mechanism runs with the parameters that it suggests."""
     epsilons: tuple[float, ...] = EPSILONS
-    """The grid, rising."""
+    """In increasing order."""
     repetitions: int = 3
-    """Runs at each point; they make the band."""
+    """Runs at each point; their spread is the band."""
     delta: float = 1e-6
     """For mechanisms that need one."""
     discoveries: bool = True
     """Whether to measure false and missed discoveries."""
     analysts: int = 30
-    """Simulated analysts of each kind behind these, at most, where each needs a table of its own; 0: leave such
-    mechanisms out. Histograms have hundreds at no cost."""
+    """Maximum number of simulated analysts of each kind where each needs a table of its own; 0 leaves such mechanisms
+    out. Histograms have hundreds at no cost."""
     seed: int = 0
-    """Of the whole sweep."""
 
     def __post_init__(self) -> None:
         if not self.mechanisms or len(set(self.mechanisms)) < len(self.mechanisms):
@@ -43,7 +42,7 @@ class SweepConfig:
         inside = all(MIN_EPSILON <= exact(e, parameter="epsilons") <= MAX_EPSILON for e in self.epsilons)
         if not self.epsilons or not inside or list(self.epsilons) != sorted(set(self.epsilons)):
             ends = f"{float(MIN_EPSILON):g} to {MAX_EPSILON:,}"
-            raise ParameterError("epsilons", list(self.epsilons), allowed=f"rising numbers from {ends}")
+            raise ParameterError("epsilons", list(self.epsilons), allowed=f"increasing numbers from {ends}")
         check_int("repetitions", self.repetitions, 1, 1_000)
         check_int("analysts", self.analysts, 0, MAX_ANALYSTS)
         check_int("seed", self.seed, 0, 2**63)

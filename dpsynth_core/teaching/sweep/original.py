@@ -15,82 +15,82 @@ from dpsynth_core.diagnostics.mmd.diagnostic import halves_distance, median_gamm
 from dpsynth_core.diagnostics.mmd.distance import mmd
 from dpsynth_core.diagnostics.pmse.logistic import logistic_pmse
 from dpsynth_core.table.private_table import PrivateTable
-from dpsynth_core.teaching.sweep.cell_codes import CellCodes, cells_of, error_by_size, taken, variation
+from dpsynth_core.teaching.sweep.cell_codes import CellCodes, error_by_size, variation
 from dpsynth_core.teaching.sweep.slopes import Slopes
 
 Key = TypeVar("Key", str, int)
 LABELS = 20
 """Labels of a column that get a coefficient of their own in the regression."""
-REGRESSION_ROWS, DISTANCE_ROWS = 20_000, 600
-"""Most rows of either table behind pMSE and behind MMD."""
+PMSE_ROWS, MMD_ROWS = 20_000, 600
+"""Maximum rows of either table behind pMSE and MMD."""
 FRESH_SAMPLES = 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class Original:
-    """The original with everything that is the same for every comparison."""
+    """The original, with everything that is the same for every comparison."""
 
     private: PrivateTable
-    """Its rows."""
     cells: CellCodes
-    """Where each of them falls."""
-    kept: dict[str, list[int]]
-    """Labels with a coefficient of their own."""
-    rows: FloatArray
-    """For pMSE, as coordinates."""
-    points: FloatArray
-    """For the distance, a random part of these."""
+    labels: dict[str, list[int]]
+    """Labels with a coefficient of their own, by column."""
+    pmse_rows: FloatArray
+    mmd_rows: FloatArray
     gamma: float
-    """Of the distance's kernel."""
+    """Of the kernel of MMD."""
     slopes: Slopes | None
-    """Of the regression; None where there is nothing to regress on."""
+    """None if there is nothing to regress on."""
     seed: int
-    """Of what is drawn at random here."""
 
     @classmethod
     def of(cls, private: PrivateTable, seed: int) -> Original:
-        """Everything that is the same for every comparison, worked out once."""
+        """Compute once what every comparison needs."""
         rng = np.random.default_rng([seed, 1])
-        kept = frequent_labels(private, LABELS)
-        rows = _some(features(private, kept).values, REGRESSION_ROWS, rng)
-        points = _some(rows, DISTANCE_ROWS, rng)
-        gamma = median_gamma(points, rng) if len(points) > 1 else 1.0
+        labels = frequent_labels(private, LABELS)
+        pmse_rows = _sample(features(private, labels).values, PMSE_ROWS, rng)
+        mmd_rows = _sample(pmse_rows, MMD_ROWS, rng)
         return cls(
-            private=private, cells=cells_of(private), kept=kept, rows=rows, points=points, gamma=gamma,
-            slopes=Slopes.of(private), seed=seed,
-        )  # fmt: skip
+            private=private,
+            cells=CellCodes.of(private),
+            labels=labels,
+            pmse_rows=pmse_rows,
+            mmd_rows=mmd_rows,
+            gamma=median_gamma(mmd_rows, rng) if len(mmd_rows) > 1 else 1.0,
+            slopes=Slopes.of(private),
+            seed=seed,
+        )
 
     def measure(self, made: pd.DataFrame, rng: np.random.Generator) -> tuple[dict[str, float], dict[int, float]]:
         """Every aspect of a synthetic table that can be measured, and the error of groups by their size."""
         synthetic = PrivateTable(made, self.private.schema)
-        cells = cells_of(synthetic)
-        found = variation(self.cells, cells)
-        other = features(synthetic, self.kept)
-        coordinates = _some(other.values, REGRESSION_ROWS, rng)
+        cells = CellCodes.of(synthetic)
+        measured = variation(self.cells, cells)
+        other = features(synthetic, self.labels)
+        rows = _sample(other.values, PMSE_ROWS, rng)
         score = logistic_pmse(
-            type(other)(values=self.rows, owner=other.owner, labels=other.labels),
-            type(other)(values=coordinates, owner=other.owner, labels=other.labels),
+            type(other)(values=self.pmse_rows, owner=other.owner, labels=other.labels),
+            type(other)(values=rows, owner=other.owner, labels=other.labels),
         )
         if score is not None:
-            found["pmse"] = score.ratio
-        found["mmd"] = mmd(self.points, _some(coordinates, DISTANCE_ROWS, rng), self.gamma)
+            measured["pmse"] = score.ratio
+        measured["mmd"] = mmd(self.mmd_rows, _sample(rows, MMD_ROWS, rng), self.gamma)
         if self.slopes is not None:
-            found["slope"] = self.slopes.error(synthetic)
-        return found, error_by_size(self.cells, cells)
+            measured["slope"] = self.slopes.error(synthetic)
+        return measured, error_by_size(self.cells, cells)
 
     def references(self) -> tuple[dict[str, float], dict[int, float]]:
-        """What a fresh sample would show: two samples, with replacement, of the original; or what theory says."""
+        """What a fresh sample would show: from pairs of samples with replacement of the original, or by theory."""
         rng = np.random.default_rng([self.seed, 2])
         n = self.private.n
-        draws = [[taken(self.cells, rng.integers(n, size=n)) for _ in range(2)] for _ in range(FRESH_SAMPLES)]
-        found = _means([variation(*draw) for draw in draws])
-        if len(self.points) > 3:
-            found["mmd"] = halves_distance(self.points, len(self.points), self.gamma, rng)
+        pairs = [[self.cells.take(rng.integers(n, size=n)) for _ in range(2)] for _ in range(FRESH_SAMPLES)]
+        expected = _means([variation(*pair) for pair in pairs])
+        if len(self.mmd_rows) > 3:
+            expected["mmd"] = halves_distance(self.mmd_rows, len(self.mmd_rows), self.gamma, rng)
         if self.slopes is not None:
-            found["slope"] = float(np.mean([self.slopes.fresh(rng) for _ in range(FRESH_SAMPLES)]))
-        groups = _means([error_by_size(*draw) for draw in draws])
+            expected["slope"] = float(np.mean([self.slopes.fresh_error(rng) for _ in range(FRESH_SAMPLES)]))
+        groups = _means([error_by_size(*pair) for pair in pairs])
         # A regression's ratio is one by definition; a valid test at the 5% level is wrong 5% of the time.
-        return {**found, "pmse": 1.0, "type_one": 0.05}, dict(sorted(groups.items()))
+        return {**expected, "pmse": 1.0, "type_one": 0.05}, dict(sorted(groups.items()))
 
 
 def _means(draws: Sequence[Mapping[Key, float]]) -> dict[Key, float]:
@@ -98,5 +98,5 @@ def _means(draws: Sequence[Mapping[Key, float]]) -> dict[Key, float]:
     return {key: float(np.mean([draw[key] for draw in draws if key in draw])) for key in keys}
 
 
-def _some(points: FloatArray, most: int, rng: np.random.Generator) -> FloatArray:
-    return points if len(points) <= most else points[rng.choice(len(points), most, replace=False)]
+def _sample(rows: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
+    return rows if len(rows) <= size else rows[rng.choice(len(rows), size, replace=False)]

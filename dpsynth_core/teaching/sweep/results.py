@@ -1,4 +1,4 @@
-"""What a sweep has found: a band for every aspect of every mechanism at every epsilon."""
+"""What a sweep measures: a band for every aspect of every mechanism at every epsilon."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from dpsynth_core.teaching.sweep.config import SweepConfig
 
 @dataclass(frozen=True, kw_only=True)
 class Band:
-    """A number that differs from run to run."""
+    """A number that varies from run to run: over the repetitions its minimum, median and maximum.
+
+    For a rate, the rate itself between the ends of its Wilson 95% interval.
+    """
 
     low: float
-    """The smallest over the repetitions; of a rate, the lower end of Wilson's 95% interval."""
     middle: float
-    """Their median; of a rate, the rate itself."""
     high: float
-    """The largest; of a rate, the upper end of the interval."""
 
     @classmethod
     def over(cls, values: Sequence[float]) -> Band:
-        """From smallest to largest: with few repetitions nothing finer can be said."""
+        """From smallest to largest: a few repetitions say nothing finer."""
         return cls(low=min(values), middle=float(np.median(values)), high=max(values))
 
     @classmethod
@@ -41,25 +41,24 @@ class SweepPoint:
     """One mechanism at one epsilon."""
 
     mechanism: str
-    """Its name in the registry."""
+    """Its key in the registry."""
     epsilon: float
-    """The loss granted to each run."""
     bands: Mapping[str, Band]
-    """By aspect, as far as it could be measured."""
+    """By aspect, where it could be measured."""
     table: pd.DataFrame | None
-    """The first run's synthetic rows, at most ``MAX_TABLE_ROWS`` of them; None where the mechanism refused."""
+    """The first run's synthetic rows, at most ``MAX_TABLE_ROWS`` of them; None if the mechanism refused."""
     groups: Mapping[int, Band] = field(default_factory=dict)
-    """By how much the size of a group is typically off, as a share of it: by size, in powers of two."""
+    """The typical relative error of a group's size, by that size in powers of two."""
     problem: str = ""
-    """Why it refused, in words."""
+    """Why the mechanism refused."""
     analysts: int = 0
     """Simulated analysts of each kind behind false and missed discoveries."""
     no_analysts: str = ""
-    """Why there are none, where they were asked for."""
+    """Why there are none although they were asked for."""
 
     @property
     def title(self) -> str:
-        """What people call the mechanism."""
+        """The mechanism's title."""
         return MECHANISMS[self.mechanism].title
 
 
@@ -68,15 +67,14 @@ class SweepResult:
     """How each aspect changes with epsilon. Computed from the rows: for public and simulated tables only."""
 
     config: SweepConfig
-    """What was asked for."""
     rows: int
-    """Of the original, and of each synthetic table."""
+    """In the original, and in each synthetic table."""
     points: tuple[SweepPoint, ...]
     """By mechanism, then by epsilon."""
     references: Mapping[str, float] = field(default_factory=dict)
     """By aspect, what a fresh sample of the original would show."""
     group_references: Mapping[int, float] = field(default_factory=dict)
-    """By size of a group, the same."""
+    """The same by size of a group."""
 
     def line(self, mechanism: str, aspect: str) -> tuple[SweepPoint, ...]:
         """A mechanism's points where the aspect is known, by epsilon."""
@@ -84,31 +82,31 @@ class SweepResult:
 
     def at(self, mechanism: str, epsilon: float) -> SweepPoint | None:
         """One point."""
-        return next((s for s in self.points if s.mechanism == mechanism and s.epsilon == epsilon), None)
+        return next((p for p in self.points if p.mechanism == mechanism and p.epsilon == epsilon), None)
 
     @property
     def aspects(self) -> tuple[str, ...]:
-        """Those that at least one mechanism shows."""
+        """Those that are known for at least one mechanism."""
         return tuple(key for key in ASPECTS if any(key in point.bands for point in self.points))
 
     @property
     def analysts(self) -> tuple[int, ...]:
-        """How many simulated analysts of each kind stand behind discoveries: every number that occurs, rising."""
+        """Every number of simulated analysts of each kind that occurs, in increasing order."""
         return tuple(sorted({point.analysts for point in self.points if point.analysts}))
 
     @property
     def without_analysts(self) -> tuple[str, ...]:
         """For every mechanism whose discoveries were not simulated somewhere: where, and why."""
-        said = []
+        lines = []
         for key in self.config.mechanisms:
-            mine = [point for point in self.points if point.mechanism == key]
-            silent = [point for point in mine if point.no_analysts]
+            own = [point for point in self.points if point.mechanism == key]
+            silent = [point for point in own if point.no_analysts]
             if silent:
-                where = "" if len(silent) == len(mine) else f" at ε {', '.join(f'{s.epsilon:g}' for s in silent)}"
-                said.append(f"{silent[-1].title}{where}: {silent[-1].no_analysts}")
-        return tuple(said)
+                where = "" if len(silent) == len(own) else f" at ε {', '.join(f'{p.epsilon:g}' for p in silent)}"
+                lines.append(f"{silent[-1].title}{where}: {silent[-1].no_analysts}")
+        return tuple(lines)
 
     @property
     def problems(self) -> dict[str, str]:
-        """By mechanism, why it refused somewhere."""
+        """By the title of a mechanism that refused somewhere, why."""
         return {point.title: point.problem for point in self.points if point.problem}

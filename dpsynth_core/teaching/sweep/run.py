@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -17,17 +18,18 @@ from dpsynth_core.arrays import IntArray
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import Budget
-from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.progress import Progress, no_progress, share_of
 from dpsynth_core.runs.synthesize import synthesize
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
-from dpsynth_core.teaching.sweep.analysts import AnalystPanel, told_as
+from dpsynth_core.teaching.sweep.analysts import AnalystPanel
 from dpsynth_core.teaching.sweep.config import SweepConfig
 from dpsynth_core.teaching.sweep.original import Original
 from dpsynth_core.teaching.sweep.results import Band, SweepPoint, SweepResult
 
+Key = TypeVar("Key", str, int)
 MAX_TABLE_ROWS = 2_000
-"""Most synthetic rows that are kept of every point."""
+"""Synthetic rows that each point carries."""
 
 
 def sweep(
@@ -39,7 +41,7 @@ def sweep(
         table: A public or simulated table.
         schema: Its public facts.
         config: What to sweep.
-        progress: Told about each run; raises to cancel.
+        progress: Receives the stage of each run; raises to cancel.
 
     Example:
         >>> from dpsynth_core.table.examples import EXAMPLES
@@ -51,22 +53,24 @@ def sweep(
     """
     config = config or SweepConfig()
     original = Original.of(PrivateTable(table, schema), config.seed)
-    points = []
-    for number, (key, epsilon) in enumerate(product(config.mechanisms, config.epsilons)):
-        points.append(_point(original, _GridPoint(key=key, epsilon=epsilon, number=number, config=config), progress))
+    grid = [
+        _GridPoint(key=key, epsilon=epsilon, index=index, config=config)
+        for index, (key, epsilon) in enumerate(product(config.mechanisms, config.epsilons))
+    ]
+    points = tuple(_measured(original, point, progress) for point in grid)
     aspects, groups = original.references()
     return SweepResult(
-        config=config, rows=original.private.n, points=tuple(points), references=aspects, group_references=groups
-    )  # fmt: skip
+        config=config, rows=original.private.n, points=points, references=aspects, group_references=groups
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class _GridPoint:
-    """One mechanism at one epsilon, and where it stands in the sweep."""
+    """One mechanism at one epsilon, and its index in the sweep."""
 
     key: str
     epsilon: float
-    number: int
+    index: int
     config: SweepConfig
 
     @property
@@ -78,54 +82,51 @@ class _GridPoint:
         return Budget.of(self.epsilon, self.config.delta if MECHANISMS[self.key].needs_delta else 0)
 
     def done(self, part: float) -> float:
-        """Share of the whole sweep at this share of the place."""
-        return (self.number + part) / (len(self.config.mechanisms) * len(self.config.epsilons))
+        """Share of the sweep that is done when this share of the point is."""
+        return (self.index + part) / (len(self.config.mechanisms) * len(self.config.epsilons))
+
+    def seeds(self, repetition: int) -> IntArray:
+        """Two seeds for one run: the same whichever other mechanisms and epsilons are swept with it."""
+        entropy = [self.config.seed, zlib.crc32(f"{self.key} {self.epsilon!r}".encode()), repetition]
+        return (np.random.SeedSequence(entropy).generate_state(2, np.uint64) >> np.uint64(2)).astype(np.int64)
 
 
-def _point(original: Original, place: _GridPoint, progress: Progress) -> SweepPoint:
-    config, private = place.config, original.private
-    values: dict[str, list[float]] = {}
-    sizes: dict[int, list[float]] = {}
-    kept = None
+def _measured(original: Original, grid: _GridPoint, progress: Progress) -> SweepPoint:
+    config, private = grid.config, original.private
+    tables, values, sizes = [], [], []
     try:
-        mechanism = MECHANISMS[place.key].suggest(private.schema, private.n, place.epsilon)
-        for again in range(config.repetitions):
-            run = place.number * config.repetitions + again + 1
-            progress(f"Run {run} of {config.runs}: {place.name}", place.done(again / config.repetitions / 2))
-            seeds = _seeds(config.seed, place.key, place.epsilon, again)
-            release = synthesize(
-                private, mechanism, epsilon=place.budget.epsilon, delta=place.budget.delta, seed=int(seeds[0])
-            )
+        mechanism = MECHANISMS[grid.key].suggest(private.schema, private.n, grid.epsilon)
+        for repetition in range(config.repetitions):
+            run = grid.index * config.repetitions + repetition + 1
+            progress(f"Run {run} of {config.runs}: {grid.name}", grid.done(repetition / config.repetitions / 2))
+            seed, other_seed = grid.seeds(repetition)
+            budget = grid.budget
+            release = synthesize(private, mechanism, epsilon=budget.epsilon, delta=budget.delta, seed=int(seed))
             made = release.sample(private.n)
-            kept = made.head(MAX_TABLE_ROWS) if kept is None else kept
-            aspects, groups = original.measure(made, np.random.default_rng(seeds[1]))
-            for aspect, value in aspects.items():
-                values.setdefault(aspect, []).append(value)
-            for size, value in groups.items():
-                sizes.setdefault(size, []).append(value)
+            aspects, groups = original.measure(made, np.random.default_rng(other_seed))
+            tables.append(made.head(MAX_TABLE_ROWS))
+            values.append(aspects)
+            sizes.append(groups)
     except DPSynthError as error:
-        return SweepPoint(mechanism=place.key, epsilon=place.epsilon, bands={}, table=None, problem=str(error))
-    measured = SweepPoint(
-        mechanism=place.key, epsilon=place.epsilon, table=kept,
-        bands={aspect: Band.over(found) for aspect, found in values.items()},
-        groups={size: Band.over(found) for size, found in sizes.items()},
-    )  # fmt: skip
-    return _with_discoveries(measured, place, private.n, progress) if config.discoveries else measured
+        return SweepPoint(mechanism=grid.key, epsilon=grid.epsilon, bands={}, table=None, problem=str(error))
+    point = SweepPoint(
+        mechanism=grid.key, epsilon=grid.epsilon, table=tables[0], bands=_bands(values), groups=_bands(sizes)
+    )
+    return _with_discoveries(point, grid, private.n, progress) if config.discoveries else point
 
 
-def _with_discoveries(point: SweepPoint, place: _GridPoint, n: int, progress: Progress) -> SweepPoint:
-    """Rates of wrong conclusions added; where there are none, the reason."""
-    told = told_as(progress, f"Simulating analysts: {place.name}", place.done(1 / 2), place.done(1))
-    told("", 0.0)
+def _bands(runs: list[dict[Key, float]]) -> dict[Key, Band]:
+    keys = dict.fromkeys(key for run in runs for key in run)
+    return {key: Band.over([run[key] for run in runs if key in run]) for key in keys}
+
+
+def _with_discoveries(point: SweepPoint, grid: _GridPoint, n: int, progress: Progress) -> SweepPoint:
+    """The point with its rates of wrong conclusions, or with the reason why there are none."""
+    part = share_of(progress, grid.done(1 / 2), grid.done(1), title=f"Simulating analysts: {grid.name}")
+    part("", 0.0)
     try:
-        panel = AnalystPanel.of(place.key, n, place.budget, place.config.analysts)
-        rates = panel.rates(place.config.seed, told)
+        panel = AnalystPanel.of(grid.key, n, grid.budget, grid.config.analysts)
+        rates = panel.rates(grid.config.seed, part)
     except DPSynthError as error:
         return replace(point, no_analysts=str(error))
     return replace(point, bands={**point.bands, **rates}, analysts=panel.each, no_analysts=panel.problem)
-
-
-def _seeds(seed: int, key: str, epsilon: float, again: int) -> IntArray:
-    """Of one run: the same whichever other mechanisms and epsilons are swept with it."""
-    name = [seed, zlib.crc32(f"{key} {epsilon!r}".encode()), again]
-    return (np.random.SeedSequence(name).generate_state(2, np.uint64) >> np.uint64(2)).astype(np.int64)

@@ -93,7 +93,7 @@ def _curves(found: SweepResult) -> None:
     shown = st.multiselect(
         "Measures", found.aspects, key="sweep_aspects",
         default=[aspect for aspect in BEGINNING if aspect in found.aspects],
-        format_func=lambda aspect: ASPECTS[aspect].short,
+        format_func=lambda aspect: ASPECTS[aspect].title,
     )  # fmt: skip
     as_table = st.toggle("Show as table", key="table_sweep")
     aspects = [aspect for aspect in found.aspects if aspect in shown]
@@ -117,7 +117,7 @@ def _curves(found: SweepResult) -> None:
         plain_list(found.without_analysts)
     with st.expander("What the measures mean", icon=":material/help:"):
         for aspect in aspects:
-            st.markdown(f"**{ASPECTS[aspect].short}**: {ASPECTS[aspect].question}")
+            st.markdown(f"**{ASPECTS[aspect].title}**: {ASPECTS[aspect].question}")
 
 
 def _analysts(found: SweepResult) -> str:
