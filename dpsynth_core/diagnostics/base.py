@@ -22,9 +22,7 @@ from dpsynth_core.table.private_table import PrivateTable
 Verdict: TypeAlias = Literal["excellent", "good", "fair", "poor", "unknown"]
 
 VERDICTS: tuple[Verdict, ...] = ("excellent", "good", "fair", "unknown", "poor")
-"""From best to worst. What could not be computed counts as worse than fair: silence is no evidence of quality."""
-NORMAL_QUANTILE = 1.959963984540054
-"""Half-width of such an interval in standard errors."""
+"""From best to worst. A missing number counts as worse than fair: silence is no evidence of quality."""
 INTERNAL = "For internal review: computed from the private rows, not for release."
 
 
@@ -33,13 +31,10 @@ class Scale:
     """How to read a number."""
 
     name: str
-    """What is measured."""
     low: float
-    """Smallest possible value."""
     high: float
-    """Largest possible value; may be infinite."""
+    """May be infinite."""
     better: Literal["lower", "higher"]
-    """Which way is better."""
     good: str
     """What a good value is, in words."""
 
@@ -49,23 +44,21 @@ class Measure:
     """One number with all that is needed to read it."""
 
     name: str
-    """Of what: a column, a pair of columns, or the whole table. May hold column names, which are untrusted text."""
+    """A column, a pair of columns, or the whole table. May hold column names, which are untrusted text."""
     columns: tuple[str, ...] = ()
     """The columns it looks at; none for the whole table."""
     value: float | None
-    """The number; None where it cannot be computed."""
+    """None where it cannot be computed."""
     low: float | None = None
     """Lower end of its 95% interval."""
     high: float | None = None
-    """Upper end of its 95% interval."""
     reference: float | None = None
-    """What the number typically is when a fresh sample of the original takes the synthetic table's place."""
+    """What the number typically is for a fresh sample of the original instead of the synthetic table."""
     reference_high: float | None = None
-    """What it hardly ever (one time in forty) exceeds then."""
+    """What it hardly ever (one time in forty) exceeds for such a sample."""
     verdict: Verdict = "unknown"
-    """What to make of it."""
     reading: str = ""
-    """The same in a sentence."""
+    """The verdict in a sentence."""
 
     @classmethod
     def failed(cls, name: str, why: str, columns: tuple[str, ...] = ()) -> Self:
@@ -75,14 +68,11 @@ class Measure:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a diagnostic found."""
+    """The outcome of a diagnostic. Private, like the rows that it was computed from."""
 
     key: str
-    """The diagnostic's name in the registry."""
     title: str
-    """What people call it."""
     scale: Scale
-    """How its numbers are read."""
     headline: Measure
     """The number that counts: the worst item, or the whole table's; never an average over columns."""
     items: tuple[Measure, ...] = ()
@@ -92,7 +82,6 @@ class Result:
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     """Details for pictures and downloads, by name."""
     releasable: Literal[False] = field(default=False, init=False)
-    """Never: it was computed from private rows."""
 
     @property
     def verdict(self) -> Verdict:
@@ -105,9 +94,7 @@ class TablePair:
     """Original and synthetic table over the same declared domain."""
 
     original: PrivateTable
-    """The private rows."""
     synthetic: PrivateTable
-    """The synthetic rows, read with the same schema."""
 
     @classmethod
     def of(cls, original: PrivateTable, synthetic: pd.DataFrame, columns: Sequence[str] | None = None) -> Self:
@@ -124,10 +111,10 @@ class TablePair:
         """Rows of either table in every cell that holds rows of one of them, in the same order."""
         both = [table.counts(names, bins=bins) for table in (self.original, self.synthetic)]
         cells = np.concatenate([counted.cells for counted in both])
-        distinct, place = np.unique(cells, axis=0, return_inverse=True)
+        distinct, index = np.unique(cells, axis=0, return_inverse=True)
         split = len(both[0].cells)
         out = np.zeros((2, len(distinct)), dtype=np.int64)
-        out[0, place[:split]], out[1, place[split:]] = both[0].counts, both[1].counts
+        out[0, index[:split]], out[1, index[split:]] = both[0].counts, both[1].counts
         return out[0], out[1]
 
 
@@ -136,25 +123,40 @@ class Diagnostic(ABC):
     """A way to compare a synthetic table with its original: frozen parameters and one verb, ``examine``."""
 
     key: ClassVar[str]
-    """Name in the registry."""
     title: ClassVar[str]
-    """What people call it."""
     question: ClassVar[str]
     """What it answers, in a sentence."""
     method: ClassVar[str]
     """How it is computed, for those who ask."""
     scale: ClassVar[Scale]
-    """How its numbers are read."""
 
     @abstractmethod
     def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
         """Compare. ``rng`` serves bootstraps and permutations only: the same seed gives the same numbers."""
 
+    def result(
+        self,
+        items: Iterable[Measure],
+        *,
+        headline: Measure | None = None,
+        notes: Sequence[str] = (),
+        tables: Mapping[str, pd.DataFrame] | None = None,
+    ) -> Result:
+        """The result with these measures, worst first; the worst one is the headline unless another is given."""
+        ordered = worst_first(items)
+        return Result(
+            key=self.key,
+            title=self.title,
+            scale=self.scale,
+            headline=headline or ordered[0],
+            items=ordered,
+            notes=tuple(notes),
+            tables=tables or {},
+        )
+
     def unable(self, why: str) -> Result:
         """The result where nothing can be computed."""
-        return Result(
-            key=self.key, title=self.title, scale=self.scale, headline=Measure.failed(self.title, why), notes=(why,)
-        )
+        return self.result((), headline=Measure.failed(self.title, why), notes=(why,))
 
 
 def worst_first(items: Iterable[Measure]) -> tuple[Measure, ...]:
@@ -162,20 +164,44 @@ def worst_first(items: Iterable[Measure]) -> tuple[Measure, ...]:
     return tuple(sorted(items, key=lambda item: (item.value is not None, -_excess(item), item.name)))
 
 
-def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """The worst of several verdicts; unknown where there are none."""
-    return max(verdicts, key=VERDICTS.index, default="unknown")
+def worst_verdict(items: Iterable[Measure]) -> Measure:
+    """The measure with the worst verdict; among equals, the one with the largest value."""
+    return max(items, key=lambda item: (VERDICTS.index(item.verdict), item.value or 0.0))
 
 
 def _excess(item: Measure) -> float:
-    if item.value is None:
-        return math.inf
-    return item.value - (item.reference or 0.0)
+    return math.inf if item.value is None else item.value - (item.reference or 0.0)
 
 
-def guarded(name: str, columns: tuple[str, ...], measure: Callable[[], Measure]) -> Measure:
-    """One item; where it cannot be computed the reason takes its place, so that the others are still shown."""
-    try:
-        return measure()
-    except DPSynthError as error:
-        return Measure.failed(name, str(error), columns)
+def judge(value: float, reference_high: float, excess: float, limits: tuple[float, float]) -> Verdict:
+    """Excellent if a fresh sample could score the same; else by how far the excess goes beyond the two limits."""
+    if value <= reference_high:
+        return "excellent"
+    close, visible = limits
+    return "good" if excess < close else "fair" if excess < visible else "poor"
+
+
+def measure_each(
+    columns: Sequence[tuple[str, tuple[str, ...]]], measure: Callable[..., Measure], progress: Progress, stage: str
+) -> list[Measure]:
+    """The measure of each named set of columns, or the reason why it cannot be computed, so that the others are shown.
+
+    Args:
+        columns: Each measure's name and its columns.
+        measure: Takes the columns of one of them.
+        progress: Told the share that is done; raises to cancel.
+        stage: What is being done.
+    """
+    measures = []
+    for index, (name, chosen) in enumerate(columns):
+        progress(stage, index / len(columns))
+        try:
+            measures.append(measure(*chosen))
+        except DPSynthError as error:
+            measures.append(Measure.failed(name, str(error), chosen))
+    return measures
+
+
+def some_rows(rows: int, max_rows: int, rng: np.random.Generator) -> IntArray:
+    """Indices of all rows, or of a random part of them."""
+    return np.arange(rows) if rows <= max_rows else rng.choice(rows, max_rows, replace=False)

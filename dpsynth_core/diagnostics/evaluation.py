@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.diagnostics import DIAGNOSTICS, Diagnostic, Result, TablePair, Verdict
-from dpsynth_core.diagnostics.base import VERDICTS, worst
+from dpsynth_core.diagnostics.base import VERDICTS
 from dpsynth_core.errors import DPSynthError, ParameterError
-from dpsynth_core.progress import Point, Progress, no_progress
+from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.runs.workers import part_of
 from dpsynth_core.table.private_table import PrivateTable
 
 SUMMARIES: dict[Verdict, str] = {
@@ -31,7 +32,6 @@ class Evaluation(Mapping[str, Result]):
     results: tuple[Result, ...]
     """In the order asked for."""
     releasable: Literal[False] = field(default=False, init=False)
-    """Never: it was computed from private rows."""
 
     def __getitem__(self, key: str) -> Result:
         for result in self.results:
@@ -48,7 +48,7 @@ class Evaluation(Mapping[str, Result]):
     @property
     def verdict(self) -> Verdict:
         """The worst of the diagnostics': good columns do not make up for a bad pair."""
-        return worst(result.verdict for result in self.results)
+        return max((result.verdict for result in self.results), key=VERDICTS.index, default="unknown")
 
     @property
     def summary(self) -> str:
@@ -88,14 +88,12 @@ def evaluate(
     if not chosen:
         raise ParameterError("diagnostics", [], allowed=f"one or more of {', '.join(DIAGNOSTICS)}")
     pair = TablePair.of(private, synthetic, columns)
-    results = []
-    for place, diagnostic in enumerate(chosen):
-
-        def share(stage: str, done: float, /, *points: Point, place: int = place) -> None:
-            progress(stage, (place + done) / len(chosen), *points)
-
-        results.append(_examined(diagnostic, pair, np.random.default_rng(seed), share))
-    return Evaluation(results=tuple(results))
+    return Evaluation(
+        results=tuple(
+            _examined(diagnostic, pair, np.random.default_rng(seed), part_of(progress, step, len(chosen)))
+            for step, diagnostic in enumerate(chosen)
+        )
+    )
 
 
 def _configured(item: str | Diagnostic) -> Diagnostic:

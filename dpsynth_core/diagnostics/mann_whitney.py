@@ -1,10 +1,11 @@
 """Two groups compared: would an analyst of the synthetic table reach the same conclusion?
 
-Montoya Perez et al. (2024). What a low p-value is worth for a mechanism and an epsilon is in ``inference``.
+Montoya Perez et al. (2024). How reliable a low p-value is for a mechanism and an epsilon is in ``inference``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,26 +13,17 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.arrays import FloatArray
-from dpsynth_core.diagnostics.base import (
-    Diagnostic,
-    Measure,
-    Result,
-    Scale,
-    TablePair,
-    Verdict,
-    guarded,
-    worst_first,
-)
+from dpsynth_core.diagnostics.base import Diagnostic, Measure, Result, Scale, TablePair, judge, measure_each, some_rows
 from dpsynth_core.errors import DPSynthError, check_int
 from dpsynth_core.inference.group_comparison import GroupComparison, group_labels, ordered
-from dpsynth_core.inference.mann_whitney import MannWhitney
-from dpsynth_core.inference.proportions import CONFIDENCE
+from dpsynth_core.inference.mann_whitney import MannWhitney, effect_size
+from dpsynth_core.inference.proportions import UPPER_TAIL
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.table.schema import Schema
 
 ALPHA = 0.05
-CLOSE, VISIBLE = 0.05, 0.15
-"""Excess over the yardstick up to which effects are called close, and beyond which far apart."""
+LIMITS = 0.05, 0.15
+"""Excess over the reference up to which effects are called close, and beyond which far apart."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,15 +49,15 @@ class MannWhitneyDiagnostic(Diagnostic):
     )
 
     group: str | None = None
-    """The column that tells the groups apart. None: the first with two levels."""
+    """The column that divides the rows into groups. None: the first with two levels."""
     draws: int = 100
     """Bootstrap samples behind every interval."""
-    most_rows: int = 5_000
+    max_rows: int = 5_000
     """Rows of a group that take part in the bootstrap."""
 
     def __post_init__(self) -> None:
         check_int("draws", self.draws, 20, 100_000)
-        check_int("most_rows", self.most_rows, 10, 10**6)
+        check_int("max_rows", self.max_rows, 10, 10**6)
 
     def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
         """Every ordered column, the effect that moved most first."""
@@ -75,49 +67,46 @@ class MannWhitneyDiagnostic(Diagnostic):
         values = [column.name for column in schema if column.name != group and ordered(column)]
         if group is None or not values:
             return self.unable("This needs a column with two levels and another one with an order.")
-        tables = pair.original.rows(), pair.synthetic.rows()
-        items, rows = [], []
-        for place, name in enumerate(values):
-            progress("Comparing groups", place / len(values))
-            groups = GroupComparison.of(schema, value=name, group=group)
-            items.append(guarded(name, (name, group), lambda groups=groups: self._measure(groups, tables, rng)))  # type: ignore[misc]
-            rows.append({"column": name, **_tests(groups, tables)})
-        ordered_items = worst_first(items)
-        return Result(
-            key=self.key,
-            title=self.title,
-            scale=self.scale,
-            headline=ordered_items[0],
-            items=ordered_items,
-            notes=(f"Groups: {group}.",),
-            tables={"tests": pd.DataFrame(rows)},
+        groups = {name: GroupComparison.of(schema, value=name, group=group) for name in values}
+        original, synthetic = pair.original.rows(), pair.synthetic.rows()
+        items = measure_each(
+            [(name, (name, group)) for name in values],
+            lambda name, _: self._measure(groups[name], original, synthetic, rng),
+            progress,
+            "Comparing groups",
         )
+        tests = pd.DataFrame([{"column": name, **_tests(groups[name], original, synthetic)} for name in values])
+        return self.result(items, notes=[f"Groups: {group}."], tables={"tests": tests})
 
     def _measure(
-        self, groups: GroupComparison, tables: tuple[pd.DataFrame, pd.DataFrame], rng: np.random.Generator
+        self, groups: GroupComparison, original: pd.DataFrame, synthetic: pd.DataFrame, rng: np.random.Generator
     ) -> Measure:
-        original, synthetic = (groups.test(table) for table in tables)
-        value = abs(synthetic.effect - original.effect)
-        parts = [[_some(side, self.most_rows, rng) for side in groups.split(table)] for table in tables]
-        first = np.array([_effect(*_again(parts[0], rng)) for _ in range(self.draws)])
-        second = np.array([_effect(*_again(parts[0], rng)) for _ in range(self.draws)])
-        other = np.array([_effect(*_again(parts[1], rng)) for _ in range(self.draws)])
-        tail = (1 - CONFIDENCE) / 2
-        signed = np.quantile(other - first, (tail, 1 - tail))
-        low = 0.0 if signed[0] <= 0 <= signed[1] else float(np.abs(signed).min())
+        tests = groups.test(original), groups.test(synthetic)
+        value = abs(tests[1].effect - tests[0].effect)
+        ours, theirs = (
+            [side[some_rows(len(side), self.max_rows, rng)] for side in groups.split(table)]
+            for table in (original, synthetic)
+        )
+        first, second, other = (self._bootstrap(sides, rng) for sides in (ours, ours, theirs))
+        signed = np.quantile(other - first, (1 - UPPER_TAIL, UPPER_TAIL))
         fresh = np.abs(second - first)
-        reference, usual = float(np.median(fresh)), float(np.quantile(fresh, 1 - tail))
-        verdict = _verdict(value, reference, usual)
+        reference, usual = float(np.median(fresh)), float(np.quantile(fresh, UPPER_TAIL))
         return Measure(
             name=groups.value.name,
             columns=(groups.value.name, groups.group.name),
             value=value,
-            low=low,
+            low=0.0 if signed[0] <= 0 <= signed[1] else float(np.abs(signed).min()),
             high=min(1.0, float(np.abs(signed).max())),
             reference=reference,
             reference_high=usual,
-            verdict=verdict,
-            reading=_reading(original, synthetic),
+            verdict=judge(value, usual, value - reference, LIMITS),
+            reading=_reading(*tests),
+        )
+
+    def _bootstrap(self, sides: Sequence[FloatArray], rng: np.random.Generator) -> FloatArray:
+        """Effects of samples drawn with replacement within both groups."""
+        return np.array(
+            [effect_size(*(side[rng.integers(0, len(side), len(side))] for side in sides)) for _ in range(self.draws)]
         )
 
 
@@ -129,37 +118,15 @@ def default_group(schema: Schema) -> str | None:
     return None
 
 
-def _tests(groups: GroupComparison, tables: tuple[pd.DataFrame, pd.DataFrame]) -> dict[str, Any]:
+def _tests(groups: GroupComparison, original: pd.DataFrame, synthetic: pd.DataFrame) -> dict[str, Any]:
     row: dict[str, Any] = {}
-    for label, table in zip(("original", "synthetic"), tables, strict=True):
+    for label, table in (("original", original), ("synthetic", synthetic)):
         try:
             test = groups.test(table)
             row |= {f"effect, {label}": test.effect, f"U, {label}": test.statistic, f"p, {label}": test.pvalue}
         except DPSynthError as error:
             row["problem"] = str(error)
     return row
-
-
-def _again(sides: list[FloatArray], rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    first, second = (side[rng.integers(0, len(side), len(side))] for side in sides)
-    return first, second
-
-
-def _some(side: FloatArray, most: int, rng: np.random.Generator) -> FloatArray:
-    return side if len(side) <= most else side[rng.choice(len(side), most, replace=False)]
-
-
-def _effect(first: FloatArray, second: FloatArray) -> float:
-    """U / (n1 n2), ties as half."""
-    second = np.sort(second)
-    below, upto = np.searchsorted(second, first, "left"), np.searchsorted(second, first, "right")
-    return float((below + upto).mean() / (2 * len(second)))
-
-
-def _verdict(value: float, reference: float, usual: float) -> Verdict:
-    if value <= usual:
-        return "excellent"
-    return "good" if value - reference < CLOSE else "fair" if value - reference < VISIBLE else "poor"
 
 
 def _reading(original: MannWhitney, synthetic: MannWhitney) -> str:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.diagnostics.base import Diagnostic, Measure, Result, Scale, TablePair, guarded, worst_first
+from dpsynth_core.diagnostics.base import Diagnostic, Measure, Result, Scale, TablePair, measure_each
 from dpsynth_core.diagnostics.total_variation import SCALE, coarse, variation_measure
 from dpsynth_core.errors import check_int
 from dpsynth_core.progress import Progress, no_progress
@@ -22,15 +22,15 @@ class MarginalsDiagnostic(Diagnostic):
     title: ClassVar[str] = "Marginal distributions"
     question: ClassVar[str] = "Does every column keep its distribution?"
     method: ClassVar[str] = (
-        "Each column is cut into its declared cells (numbers and dates into at most thirty equal ones; missing values"
-        " have a cell of their own). Total variation is half the sum of the absolute differences between the two "
-        "tables' shares. The interval is a basic bootstrap over both tables. The reference is what two samples of the"
-        " original, of the same sizes, differ by. The headline is the worst column, never an average."
+        "Each column is divided into its declared cells (numbers and dates into at most thirty equal ones; missing "
+        "values have a cell of their own). Total variation is half the sum of the absolute differences between the two "
+        "tables' shares. The interval is a basic bootstrap over both tables. The reference is the total variation "
+        "between two samples of the original, of the same sizes. The headline is the worst column, never an average."
     )
     scale: ClassVar[Scale] = SCALE
 
     bins: int = 30
-    """Most cells that a range is cut into."""
+    """Largest number of cells that a range is divided into."""
     draws: int = 200
     """Bootstrap samples behind every interval."""
 
@@ -40,34 +40,23 @@ class MarginalsDiagnostic(Diagnostic):
 
     def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
         """Every column, worst first."""
-        items = []
-        for place, name in enumerate(pair.names):
-            progress("Comparing columns", place / len(pair.names))
-            items.append(guarded(name, (name,), lambda name=name: self._measure(pair, name, rng)))  # type: ignore[misc]
-        ordered = worst_first(items)
-        return Result(
-            key=self.key,
-            title=self.title,
-            scale=self.scale,
-            headline=ordered[0],
-            items=ordered,
-            tables={"moments": moments(pair)},
-        )
 
-    def _measure(self, pair: TablePair, name: str, rng: np.random.Generator) -> Measure:
-        column = coarse(pair.original.schema[name], self.bins)
-        bins = {name: column.levels} if column.is_numeric else {}
-        original, synthetic = pair.counts([name], bins)
-        return variation_measure(name, (name,), original, synthetic, rng, draws=self.draws)
+        def measure(name: str) -> Measure:
+            column = coarse(pair.original.schema[name], self.bins)
+            counts = pair.counts([name], {name: column.levels} if column.is_numeric else {})
+            return variation_measure(name, (name,), *counts, rng, draws=self.draws)
+
+        items = measure_each([(name, (name,)) for name in pair.names], measure, progress, "Comparing columns")
+        return self.result(items, tables={"moments": moments(pair)})
 
 
 def moments(pair: TablePair) -> pd.DataFrame:
-    """Mean, spread and missing share of every column with numbers, in both tables."""
-    originals, synthetics = pair.original.rows(), pair.synthetic.rows()
+    """Mean, standard deviation and missing share of every column, in both tables."""
+    tables = {"original": pair.original.rows(), "synthetic": pair.synthetic.rows()}
     rows: list[dict[str, Any]] = []
     for column in pair.original.schema:
         row: dict[str, Any] = {"column": column.name}
-        for label, table in (("original", originals), ("synthetic", synthetics)):
+        for label, table in tables.items():
             values = table[column.name]
             if column.kind in ("continuous", "integer"):
                 numbers = values.dropna().astype(float)

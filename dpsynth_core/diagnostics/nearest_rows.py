@@ -1,12 +1,12 @@
 """Do synthetic rows repeat original ones? A sanity check that can raise an alarm and can never give the all-clear.
 
 Distances to the closest original row are often sold as a proof of privacy. They are none: a table can pass and still
-give a person away, and a private one can fail by chance. What protects people is the guarantee. What this finds is
-blunders: rows passed through, or the original saved under the wrong name.
+give a person away, and a private one can fail by chance. Only the guarantee protects people. This check finds blunders:
+rows passed through, or the original saved under the wrong name.
 
 Everything is compared with *fresh* rows: each original row beside the others, as if it had not been in the table. For a
-fresh row of the same law the chance to find its like among n - 1 rows is the same, so this is the yardstick that a
-holdout would give, without giving up rows.
+fresh row of the same distribution the chance to find its like among n - 1 rows is the same, so this is the reference
+that a holdout would give, without giving up rows.
 """
 
 from __future__ import annotations
@@ -19,21 +19,23 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.arrays import BoolArray, FloatArray, IntArray
-from dpsynth_core.diagnostics.base import NORMAL_QUANTILE
+from dpsynth_core.diagnostics.base import some_rows
+from dpsynth_core.diagnostics.features import has_order, scaled, uniform_rows
 from dpsynth_core.errors import DPSynthError, check_int
+from dpsynth_core.inference.mann_whitney import effect_size
+from dpsynth_core.inference.proportions import NORMAL_QUANTILE
 from dpsynth_core.jit import compiled
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.table.column import Column
-from dpsynth_core.table.encoding import codec_for
 from dpsynth_core.table.private_table import PrivateTable
 
 ROWS = 1_000
 """Rows of each kind whose closest original row is looked for."""
 MISSING = -1.0
-"""Stands for no value; all others are at least zero."""
+"""Coordinate of a missing value; all others are at least zero."""
 BLOCK = 2_048
 """Rows that are worked on at a time: they stay in the processor's cache while all queries pass."""
-LABEL = "A sanity check, not a proof of privacy: what protects people is the guarantee."
+LABEL = "A sanity check, not a proof of privacy: only the guarantee protects people."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +49,7 @@ class NearestRows:
     copies_usual: float
     """What the share of copies hardly ever (one time in forty) exceeds for a fresh table."""
     copies_random: float
-    """The same for rows drawn at random from the declared domain."""
+    """The share of copies among rows drawn at random from the declared domain."""
     closer: float
     """How often a synthetic row is closer to its closest original row than a fresh row is; ties count half."""
     closer_usual: float
@@ -55,32 +57,29 @@ class NearestRows:
     distance: float
     """Median distance of synthetic rows to their closest original row: 0 is equal, 1 different in every column."""
     distance_fresh: float
-    """The same for fresh rows."""
     distance_random: float
-    """The same for random rows."""
     sampled: int
     """Synthetic rows whose closest original row was looked for; copies are counted over all rows."""
     releasable: Literal[False] = field(default=False, init=False)
-    """Never: it was computed from private rows."""
 
     @property
     def alarming(self) -> bool:
-        """Whether synthetic rows are closer to original ones than chance makes fresh rows."""
+        """Whether synthetic rows are closer to original ones than fresh rows are by chance."""
         return self.copies > self.copies_usual or self.closer > self.closer_usual
 
     @property
     def reading(self) -> str:
         """The same in sentences, without a row."""
         judged = (
-            "That is more than chance makes: see whether rows were passed through."
+            "That is more than chance explains: check whether rows were passed through."
             if self.alarming
             else "Nothing suggests that rows were passed through."
         )
         return (
             f"{_percent(self.copies)} of the synthetic rows equal an original row; of fresh rows "
             f"{_percent(self.copies_fresh)} would, up to {_percent(self.copies_usual)} by chance. In {self.closer:.0%} "
-            f"of comparisons a synthetic row lies closer to an original one than a fresh row does; 50% is what chance "
-            f"gives. {judged}"
+            f"of comparisons a synthetic row lies closer to an original one than a fresh row does; chance alone gives "
+            f"50%. {judged}"
         )
 
 
@@ -112,24 +111,26 @@ def nearest_rows(
     if private.n < 2:
         raise DPSynthError("The original has a single row, so there is no fresh row to compare with.")
     progress("Looking for copies", 0.0)
-    labels = np.array([_is_label(column) for column in private.schema])
+    labels = np.array([not has_order(column) for column in private.schema])
     original, made = _points(private), _points(PrivateTable(synthetic, private.schema))
-    drawn = _points(_random_rows(private, min(rows, private.n), rng))
-    copies, fresh_copies, random_copies = _copies(original, made, drawn)
+    uniform = _points(uniform_rows(private, min(rows, private.n), rng))
+    hashes = _hashes(original)
+    copies, random_copies = (float(np.isin(_hashes(points), hashes).mean()) for points in (made, uniform))
+    _, times = np.unique(hashes, return_counts=True)
+    fresh_copies = float(times[times > 1].sum() / len(original))
     progress("Looking for the closest rows", 0.2)
-    chosen, own = _some(len(made), rows, rng), _some(len(original), rows, rng)
-    nobody = np.full(len(chosen), -1)
-    to_made = _closest(made[chosen], original, labels, nobody)
+    chosen, own = some_rows(len(made), rows, rng), some_rows(len(original), rows, rng)
+    to_made = _closest(made[chosen], original, labels, np.full(len(chosen), -1))
     progress("Looking for the closest rows", 0.5)
     to_fresh = _closest(original[own], original, labels, own)
     progress("Looking for the closest rows", 0.8)
-    to_random = _closest(drawn, original, labels, np.full(len(drawn), -1))
+    to_random = _closest(uniform, original, labels, np.full(len(uniform), -1))
     return NearestRows(
         copies=copies,
         copies_fresh=fresh_copies,
         copies_random=random_copies,
         copies_usual=_usual_share(fresh_copies, len(original), len(made)),
-        closer=_closer(to_made, to_fresh),
+        closer=effect_size(to_fresh, to_made),
         # Null variance of U / (n m), ties left out: they can only lower it.
         closer_usual=0.5 + NORMAL_QUANTILE * math.sqrt((len(chosen) + len(own) + 1) / (12 * len(chosen) * len(own))),
         distance=float(np.median(to_made)),
@@ -139,45 +140,21 @@ def nearest_rows(
     )
 
 
-def _is_label(column: Column) -> bool:
-    return not column.is_numeric and column.kind != "ordinal"
-
-
 def _points(table: PrivateTable) -> FloatArray:
     """One line per row: numbers and ordered labels as shares of their range, other labels by their index."""
     return np.column_stack([_coordinate(table, column) for column in table.schema])
 
 
 def _coordinate(table: PrivateTable, column: Column) -> FloatArray:
+    if has_order(column):
+        return scaled(table, column, missing=MISSING)
     positions = table.positions(column.name)
     values = positions.values.astype(np.float64)
-    if not _is_label(column):
-        low, high = _ends(column)
-        values = (values - low) / (high - low) if high > low else np.zeros(len(values))
     return values if positions.missing is None else np.where(positions.missing, MISSING, values)
 
 
-def _ends(column: Column) -> tuple[float, float]:
-    if column.kind == "ordinal":
-        return 0.0, float(column.levels - 1)
-    if column.lattice is not None:
-        return 0.0, float(column.lattice[1] - column.lattice[0])
-    return float(column.lower), float(column.upper)  # type: ignore[arg-type]
-
-
-def _random_rows(table: PrivateTable, rows: int, rng: np.random.Generator) -> PrivateTable:
-    drawn = {c.name: codec_for(c).decode(rng.integers(0, c.size, size=rows), rng.random) for c in table.schema}
-    return PrivateTable(pd.DataFrame(drawn), table.schema)
-
-
-def _copies(original: FloatArray, made: FloatArray, drawn: FloatArray) -> tuple[float, float, float]:
-    """Shares of synthetic, fresh and random rows that equal an original row; rows are compared by 64-bit hashes."""
-    known, times = np.unique(_hashes(original), return_counts=True)
-    fresh = float(times[times > 1].sum() / len(original))
-    return float(np.isin(_hashes(made), known).mean()), fresh, float(np.isin(_hashes(drawn), known).mean())
-
-
 def _hashes(points: FloatArray) -> IntArray:
+    """64 bits for each row; equal rows have equal ones."""
     # Adding zero turns -0.0 into 0.0, which has other bits and is the same number.
     return pd.util.hash_pandas_object(pd.DataFrame(points + 0.0), index=False).to_numpy().astype(np.int64)
 
@@ -185,20 +162,9 @@ def _hashes(points: FloatArray) -> IntArray:
 def _usual_share(share: float, n: int, m: int) -> float:
     """Upper end of the share of copies of a fresh table of m rows, when n rows say that it is ``share``.
 
-    Normal, with one row for rounding. Copies come in pairs at least, so the n rows are worth half as many.
+    Normal, with one row for rounding. Copies come in pairs at least, so the n rows count half.
     """
     return min(1.0, share + NORMAL_QUANTILE * math.sqrt(share * (1 - share) * (2 / n + 1 / m)) + 1 / m)
-
-
-def _some(size: int, most: int, rng: np.random.Generator) -> IntArray:
-    return np.arange(size) if size <= most else rng.choice(size, most, replace=False)
-
-
-def _closer(made: FloatArray, fresh: FloatArray) -> float:
-    """P(made < fresh) + P(made = fresh) / 2."""
-    ordered = np.sort(fresh)
-    below, upto = np.searchsorted(ordered, made, "left"), np.searchsorted(ordered, made, "right")
-    return float(1 - (below + upto).mean() / (2 * len(ordered)))
 
 
 @compiled

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
 from dpsynth_core.arrays import FloatArray, IntArray
-from dpsynth_core.diagnostics.base import (
-    NORMAL_QUANTILE,
-    Diagnostic,
-    Measure,
-    Result,
-    Scale,
-    TablePair,
-    guarded,
-    worst_first,
-)
+from dpsynth_core.diagnostics.base import Diagnostic, Measure, Result, Scale, TablePair, measure_each
 from dpsynth_core.diagnostics.total_variation import SCALE, coarse, total_variation, variation_measure
 from dpsynth_core.errors import check_int
+from dpsynth_core.inference.group_comparison import ordered
+from dpsynth_core.inference.proportions import NORMAL_QUANTILE
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.table.encoding import codec_for
 from dpsynth_core.table.private_table import PrivateTable
@@ -47,7 +41,7 @@ class PairsDiagnostic(Diagnostic):
     scale: ClassVar[Scale] = SCALE
 
     bins: int = 8
-    """Most cells that each range is cut into."""
+    """Largest number of cells that each range is divided into."""
     draws: int = 100
     """Bootstrap samples behind every interval."""
 
@@ -57,56 +51,42 @@ class PairsDiagnostic(Diagnostic):
 
     def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
         """Every pair, worst first."""
-        couples = list(combinations(pair.names, 2))
-        if not couples:
+        pairs = [(PAIR.join(names), names) for names in combinations(pair.names, 2)]
+        if not pairs:
             return self.unable("There is only one column, so there are no pairs.")
-        codes = [_codes(table, self.bins) for table in (pair.original, pair.synthetic)]
-        items = []
-        for place, couple in enumerate(couples):
-            if place % 10 == 0:
-                progress("Comparing pairs of columns", place / len(couples))
-            items.append(
-                guarded(
-                    PAIR.join(couple),
-                    couple,
-                    lambda couple=couple: self._measure(couple, codes, rng),  # type: ignore[misc]
-                )
-            )
-        ordered = worst_first(items)
-        return Result(
-            key=self.key,
-            title=self.title,
-            scale=self.scale,
-            headline=ordered[0],
-            items=ordered,
-            tables={"correlations": correlation_differences(pair)},
-        )
+        codes = _codes(pair, self.bins)
 
-    def _measure(self, couple: tuple[str, str], codes: list[dict[str, IntArray]], rng: np.random.Generator) -> Measure:
-        original, synthetic = _joint_counts(couple, codes)
-        return variation_measure(PAIR.join(couple), couple, original, synthetic, rng, draws=self.draws)
+        def measure(*names: str) -> Measure:
+            return variation_measure(PAIR.join(names), names, *_joint_counts(names, codes), rng, draws=self.draws)
+
+        items = measure_each(pairs, measure, progress, "Comparing pairs of columns")
+        return self.result(items, tables={"correlations": correlation_differences(pair)})
 
 
 def mean_pair_variation(pair: TablePair, bins: int) -> float:
     """Mean total variation over all pairs of columns: one number to rank mechanisms by, never to judge a table by."""
-    codes = [_codes(table, bins) for table in (pair.original, pair.synthetic)]
-    couples = combinations(pair.names, 2)
-    return float(np.mean([total_variation(*_joint_counts(couple, codes)) for couple in couples]))
+    codes = _codes(pair, bins)
+    return float(np.mean([total_variation(*_joint_counts(names, codes)) for names in combinations(pair.names, 2)]))
 
 
-def _joint_counts(couple: tuple[str, str], codes: list[dict[str, IntArray]]) -> tuple[IntArray, IntArray]:
+def _joint_counts(names: Sequence[str], codes: Sequence[Mapping[str, IntArray]]) -> tuple[IntArray, IntArray]:
     """Rows of either table in every cell of a pair that holds any."""
-    width = 1 + max(int(table[couple[1]].max()) for table in codes)
-    joint = [table[couple[0]] * width + table[couple[1]] for table in codes]
-    _, place = np.unique(np.concatenate(joint), return_inverse=True)
-    cells = int(place.max()) + 1
-    original, synthetic = place[: len(joint[0])], place[len(joint[0]) :]
+    first, second = names
+    width = 1 + max(int(table[second].max()) for table in codes)
+    joint = [table[first] * width + table[second] for table in codes]
+    _, index = np.unique(np.concatenate(joint), return_inverse=True)
+    original, synthetic = np.split(index, [len(joint[0])])
+    cells = int(index.max()) + 1
     return np.bincount(original, minlength=cells), np.bincount(synthetic, minlength=cells)
 
 
-def _codes(table: PrivateTable, bins: int) -> dict[str, IntArray]:
-    """Each row's cell in every column, coarse enough for pairs."""
-    return {column.name: codec_for(coarse(column, bins)).codes(table.positions(column.name)) for column in table.schema}
+def _codes(pair: TablePair, bins: int) -> list[dict[str, IntArray]]:
+    """Each row's cell in every column of either table, coarse enough for pairs."""
+    codecs = {column.name: codec_for(coarse(column, bins)) for column in pair.original.schema}
+    return [
+        {name: codec.codes(table.positions(name)) for name, codec in codecs.items()}
+        for table in (pair.original, pair.synthetic)
+    ]
 
 
 def correlation_differences(pair: TablePair) -> pd.DataFrame:
@@ -114,24 +94,14 @@ def correlation_differences(pair: TablePair) -> pd.DataFrame:
 
     A correlation of columns that do not vary, or of fewer than four rows, does not exist and is left empty.
     """
-    names = [c.name for c in pair.original.schema if c.is_numeric or c.kind in ("ordinal", "boolean")]
+    names = [column.name for column in pair.original.schema if ordered(column)]
     values = [_numbers(table, names) for table in (pair.original, pair.synthetic)]
-    rows: list[dict[str, Any]] = []
+    rows = []
     for first, second in combinations(names, 2):
         (r, n), (s, m) = (_correlation(table[first], table[second]) for table in values)
         # Var(r) is about (1 - r^2)^2 / (n - 1) in large samples.
         error = math.sqrt((1 - r * r) ** 2 / max(n - 1, 1) + (1 - s * s) ** 2 / max(m - 1, 1))
-        rows.append(
-            {
-                "first": first,
-                "second": second,
-                "original": r,
-                "synthetic": s,
-                "difference": s - r,
-                "low": s - r - NORMAL_QUANTILE * error,
-                "high": s - r + NORMAL_QUANTILE * error,
-            }
-        )
+        rows.append((first, second, r, s, s - r, s - r - NORMAL_QUANTILE * error, s - r + NORMAL_QUANTILE * error))
     return pd.DataFrame(rows, columns=["first", "second", "original", "synthetic", "difference", "low", "high"])
 
 
@@ -145,12 +115,12 @@ def _numbers(table: PrivateTable, names: list[str]) -> dict[str, FloatArray]:
 
 
 def _correlation(x: FloatArray, y: FloatArray) -> tuple[float, int]:
-    """Pearson's correlation and the number of rows behind it; not a number where there is none."""
+    """Pearson's correlation, not a number where there is none, and how many rows it is based on."""
     present = ~(np.isnan(x) | np.isnan(y))
     x, y = x[present], y[present]
     rows = len(x)
     if rows < 4 or not np.ptp(x) or not np.ptp(y):
         return math.nan, rows
     x, y = x - x.mean(), y - y.mean()
-    x, y = x / np.abs(x).max(), y / np.abs(y).max()  # so that squares of huge or tiny numbers stay numbers
-    return float(np.clip(x @ y / math.sqrt(float(x @ x) * float(y @ y)), -1, 1)), rows
+    # Scaled first, so that squares of huge or tiny numbers are still numbers.
+    return float(np.corrcoef(x / np.abs(x).max(), y / np.abs(y).max())[0, 1]), rows

@@ -16,17 +16,17 @@ from scipy.special import ndtri
 
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.diagnostics.base import (
-    NORMAL_QUANTILE,
-    VERDICTS,
     Diagnostic,
     Measure,
     Result,
     Scale,
     TablePair,
     Verdict,
-    worst_first,
+    judge,
+    worst_verdict,
 )
 from dpsynth_core.errors import DPSynthError, check_choice, check_int
+from dpsynth_core.inference.proportions import NORMAL_QUANTILE, UPPER_TAIL
 from dpsynth_core.inference.regression.design import Design, build, choose, estimable, is_logistic
 from dpsynth_core.inference.regression.fitting import CombiningRule, Fit, combined, fit, standardised
 from dpsynth_core.inference.regression.private import functional_mechanism, k_norm_mechanism
@@ -35,8 +35,10 @@ from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.table.private_table import PrivateTable
 
-CLOSE, VISIBLE = 0.05, 0.15
+LIMITS = 0.05, 0.15
 """Differences of standardised slopes up to which they are called close, and beyond which far apart."""
+MEDIAN_ERROR = 0.6745
+"""Of a normal estimate, in standard errors."""
 LARGEST_GAP = 1e6
 """Gaps are cut off here: with many rows intervals have almost no width."""
 ORIGINAL, SYNTHETIC = "original", "synthetic"
@@ -48,7 +50,6 @@ READINGS: dict[Verdict, str] = {
     "good": "The coefficient differs more than by chance, though by little.",
     "fair": "The coefficient differs enough to be noticed.",
     "poor": "The synthetic rows give another answer.",
-    "unknown": "",
 }
 
 
@@ -114,15 +115,15 @@ class RegressionDiagnostic(Diagnostic):
         except DPSynthError as error:
             return self.unable(str(error))
         measures = _measures(design, original, synthetic, count=1 + len(self.more), logistic=logistic)
-        budget = self._budget(pair.original)
-        simulated = self._simulated(design, budget, rng, progress, logistic=logistic) if budget else {}
+        simulated = {}
+        if self.epsilon is not None:
+            # Per row, so that a person with several rows is protected alike.
+            budget = Budget.of(self.epsilon).per_row(pair.original.schema.rows_per_person)
+            simulated = self._simulated(design, budget, rng, progress, logistic=logistic)
         table = _table(design, {ORIGINAL: original, SYNTHETIC: synthetic}, simulated, logistic=logistic)
-        return Result(
-            key=self.key,
-            title=self.title,
-            scale=self.scale,
-            items=worst_first(measures),
-            headline=max(measures, key=lambda item: (VERDICTS.index(item.verdict), item.value or 0.0)),
+        return self.result(
+            measures,
+            headline=worst_verdict(measures),
             notes=self._notes(outcome, predictors, logistic=logistic),
             tables={"coefficients": table},
         )
@@ -138,17 +139,13 @@ class RegressionDiagnostic(Diagnostic):
             fits.append(fit(whole.only([names.index(name) for name in wanted]), logistic=logistic))
         return combined(fits, design.n, self.rule)
 
-    def _budget(self, table: PrivateTable) -> Budget | None:
-        """What a private regression may spend on a row, so that a person with several rows is protected alike."""
-        return None if self.epsilon is None else Budget.of(self.epsilon).per_row(table.schema.rows_per_person)
-
     def _simulated(
         self, design: Design, budget: Budget, rng: np.random.Generator, progress: Progress, *, logistic: bool
     ) -> dict[str, FloatArray]:
         """Coefficients of the private regressions, one line for each repeat. Seeded, so nothing here is a release."""
         drawn = {}
-        for place, (name, mechanism) in enumerate(COMPARATORS.items()):
-            progress("Simulating private regressions", 0.5 + 0.25 * place)
+        for step, (name, mechanism) in enumerate(COMPARATORS.items()):
+            progress("Simulating private regressions", 0.5 + 0.25 * step)
             seeds = rng.integers(0, 2**63, self.repeats)
             drawn[name] = np.array(
                 [mechanism(design, SeededNoise(budget, int(seed)), logistic=logistic) for seed in seeds]
@@ -188,29 +185,31 @@ def _gap(apart: float, widths: tuple[float, float]) -> float:
 
 
 def _measures(design: Design, original: Fit, synthetic: Fit, *, count: int, logistic: bool) -> list[Measure]:
-    slopes = [standardised(f.estimate, design, logistic=logistic) for f in (original, synthetic)]
-    errors = standardised(original.error, design, logistic=logistic)
-    others = standardised(synthetic.error, design, logistic=logistic)
-    reaches = [f.interval[1] - f.estimate for f in (original, synthetic)]
-    widths = [2 * standardised(reach, design, logistic=logistic) for reach in reaches]
-    known = max(1, int(np.isfinite(slopes[1]).sum()))
+    def unit(values: FloatArray) -> FloatArray:
+        return standardised(values, design, logistic=logistic)
+
+    slopes, others = unit(original.estimate), unit(synthetic.estimate)
+    errors, other_errors = unit(original.error), unit(synthetic.error)
+    # A perfect fit has intervals without any width.
+    least = 1e-9 * (1 + np.abs(slopes))
+    widths, other_widths = (np.maximum(2 * unit(f.interval[1] - f.estimate), least) for f in (original, synthetic))
+    known = max(1, int(np.isfinite(others).sum()))
     # One fresh sample in forty exceeds this in any of its slopes (Sidak).
-    usual = float(ndtri((1 + 0.975 ** (1 / known)) / 2))
+    usual = float(ndtri((1 + UPPER_TAIL ** (1 / known)) / 2))
     ratio = original.rows / (synthetic.rows * count)
     measures = []
     for j, term in enumerate(design.terms):
-        if not np.isfinite(slopes[1][j]):
-            why = "The synthetic rows cannot tell: this does not vary there, or not apart from the other columns."
+        if not np.isfinite(others[j]):
+            why = "The synthetic rows cannot tell: this does not vary there, or only together with other columns."
             measures.append(Measure.failed(term.name, why, (term.column,)))
             continue
-        least = 1e-9 * (1 + abs(slopes[0][j]))  # a perfect fit has intervals without any width
-        width = max(widths[0][j], least), max(widths[1][j], least)
-        apart = abs(slopes[1][j] - slopes[0][j])
-        doubt = NORMAL_QUANTILE * math.hypot(errors[j], others[j])
-        fresh = max(errors[j], least) * math.sqrt(1 + ratio)
+        width = widths[j], other_widths[j]
+        apart = abs(others[j] - slopes[j])
+        doubt = NORMAL_QUANTILE * math.hypot(errors[j], other_errors[j])
+        fresh = max(errors[j], least[j]) * math.sqrt(1 + ratio)
         alike = width[0], width[0] * math.sqrt(ratio if count == 1 else 1 + ratio)
         value, high = _gap(apart, width), _gap(usual * fresh, alike)
-        verdict = _verdict(value, high, apart)
+        verdict = judge(value, high, apart, LIMITS)
         measures.append(
             Measure(
                 name=term.name,
@@ -218,7 +217,7 @@ def _measures(design: Design, original: Fit, synthetic: Fit, *, count: int, logi
                 value=value,
                 low=_gap(max(0.0, apart - doubt), width),
                 high=_gap(apart + doubt, width),
-                reference=_gap(0.6745 * fresh, alike),
+                reference=_gap(MEDIAN_ERROR * fresh, alike),
                 reference_high=high,
                 verdict=verdict,
                 reading=f"{READINGS[verdict]} Intervals overlap by {max(1 - value, 0.0):.0%}.",
@@ -227,19 +226,13 @@ def _measures(design: Design, original: Fit, synthetic: Fit, *, count: int, logi
     return measures
 
 
-def _verdict(value: float, usual: float, apart: float) -> Verdict:
-    if value <= usual:
-        return "excellent"
-    return "good" if apart < CLOSE else "fair" if apart < VISIBLE else "poor"
-
-
 def _table(
     design: Design, fits: Mapping[str, Fit], simulated: Mapping[str, FloatArray], *, logistic: bool
 ) -> pd.DataFrame:
     """Every coefficient from every source, in the columns' own units and standardised."""
     sources = {name: (found.estimate, *found.interval) for name, found in fits.items()}
     for name, drawn in simulated.items():
-        low, middle, high = np.quantile(drawn, (0.025, 0.5, 0.975), axis=0)
+        low, middle, high = np.quantile(drawn, (1 - UPPER_TAIL, 0.5, UPPER_TAIL), axis=0)
         sources[name] = (middle, low, high)
     names = [INTERCEPT, *(term.name for term in design.terms)]
     parts = []

@@ -1,4 +1,4 @@
-"""Total variation between two tables' shares of cells, with an interval and a yardstick.
+"""Total variation between two tables' shares of cells, with an interval and a reference.
 
 The total variation of two distributions over cells is half the sum of the absolute differences of their shares: the
 largest difference that any event over those cells can show.
@@ -12,12 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth_core.arrays import FloatArray, IntArray
-from dpsynth_core.diagnostics.base import Measure, Scale, Verdict
-from dpsynth_core.inference.proportions import CONFIDENCE
+from dpsynth_core.diagnostics.base import Measure, Scale, Verdict, judge
+from dpsynth_core.inference.proportions import UPPER_TAIL
 from dpsynth_core.table.column import Column
 
-CLOSE, VISIBLE = 0.05, 0.15
-"""Excess over the yardstick up to which tables are called close, and beyond which they are called far apart."""
+LIMITS = 0.05, 0.15
+"""Excess over the reference up to which tables are called close, and beyond which they are called far apart."""
+READINGS: dict[Verdict, str] = {
+    "excellent": "no more than between two samples of the original.",
+    "good": "close, though more than chance alone.",
+    "fair": "a difference that shows in a picture.",
+    "poor": "a strong difference.",
+}
 SCALE = Scale(
     name="total variation",
     low=0.0,
@@ -42,52 +48,32 @@ def total_variation(first: NDArray[np.number], second: NDArray[np.number]) -> Fl
 def variation_measure(
     name: str, columns: tuple[str, ...], first: IntArray, second: IntArray, rng: np.random.Generator, *, draws: int
 ) -> Measure:
-    """Total variation of two vectors of counts over the same cells, with its interval and its yardstick.
+    """Total variation of two vectors of counts over the same cells, with its interval and its reference.
 
-    The interval is the basic bootstrap's, which takes off the upward bias that absolute differences have. The yardstick
+    The interval is the basic bootstrap's, which takes off the upward bias that absolute differences have. The reference
     is the variation between two samples, of these sizes, of the original itself.
     """
     value = float(total_variation(first, second))
     n, m = int(first.sum()), int(second.sum())
     again = rng.multinomial(n, first / n, size=draws)
-    low, high = np.quantile(
-        2 * value - total_variation(again, rng.multinomial(m, second / m, size=draws)),
-        ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2),
-    )
+    moved = total_variation(again, rng.multinomial(m, second / m, size=draws))
     fresh = total_variation(again, rng.multinomial(m, first / n, size=draws))
-    reference, reference_high = float(np.median(fresh)), float(np.quantile(fresh, (1 + CONFIDENCE) / 2))
-    verdict = _verdict(value, reference, reference_high)
+    low, high = np.clip(2 * value - np.quantile(moved, (UPPER_TAIL, 1 - UPPER_TAIL)), 0.0, 1.0)
+    reference, reference_high = float(np.median(fresh)), float(np.quantile(fresh, UPPER_TAIL))
+    verdict = judge(value, reference_high, value - reference, LIMITS)
     return Measure(
         name=name,
         columns=columns,
         value=value,
-        low=max(0.0, float(low)),
-        high=min(1.0, max(0.0, float(high))),
+        low=float(low),
+        high=float(high),
         reference=reference,
         reference_high=reference_high,
         verdict=verdict,
-        reading=_reading(value, verdict),
+        reading=f"{value:.1%} of the rows would have to change cells to make the two tables agree: {READINGS[verdict]}",
     )
 
 
-def coarse(column: Column, most: int) -> Column:
+def coarse(column: Column, max_cells: int) -> Column:
     """The column with at most so many cells of its range; labels stay as they are."""
-    return replace(column, bins=most) if column.is_numeric and column.levels > most else column
-
-
-def _verdict(value: float, reference: float, reference_high: float) -> Verdict:
-    if value <= reference_high:
-        return "excellent"
-    excess = value - reference
-    return "good" if excess < CLOSE else "fair" if excess < VISIBLE else "poor"
-
-
-def _reading(value: float, verdict: Verdict) -> str:
-    moved = f"{value:.1%} of the rows would have to change cells to make the two tables agree"
-    return {
-        "excellent": f"{moved}: no more than between two samples of the original.",
-        "good": f"{moved}: close, though more than chance alone.",
-        "fair": f"{moved}: a difference that shows in a picture.",
-        "poor": f"{moved}: the tables tell different stories here.",
-        "unknown": "",
-    }[verdict]
+    return replace(column, bins=max_cells) if column.is_numeric and column.levels > max_cells else column

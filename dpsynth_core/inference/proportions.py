@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-
-from scipy.special import ndtri
+from functools import cached_property
 
 CONFIDENCE = 0.95
+UPPER_TAIL = (1 + CONFIDENCE) / 2
+NORMAL_QUANTILE = 1.959963984540054
+"""Half the width of a normal interval at this confidence, in standard errors."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proportion:
-    """How often something happened.
+    """How often something happened, with Wilson's 95% interval.
 
     Example:
         >>> share = Proportion(count=50, reps=1000)
@@ -21,9 +22,7 @@ class Proportion:
     """
 
     count: int
-    """Times that it did."""
     reps: int
-    """Times that it could have."""
 
     @property
     def estimate(self) -> float:
@@ -32,26 +31,25 @@ class Proportion:
 
     @property
     def low(self) -> float:
-        """Lower end of Wilson's 95% interval."""
-        return self._wilson(-1)
+        """Lower end of the interval."""
+        return self._interval[0]
 
     @property
     def high(self) -> float:
-        """Upper end of Wilson's 95% interval."""
-        return self._wilson(1)
+        """Upper end of the interval."""
+        return self._interval[1]
 
     @property
     def complement(self) -> Proportion:
         """How often it did not happen."""
         return Proportion(count=self.reps - self.count, reps=self.reps)
 
-    def _wilson(self, side: int) -> float:
-        z, p, n = float(ndtri((1 + CONFIDENCE) / 2)), self.estimate, self.reps
-        middle = p + z * z / (2 * n)
-        half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-        end = (middle + side * half) / (1 + z * z / n)
-        # Rounding must not leave the unit interval, nor exclude the share itself.
-        return max(0.0, min(end, p)) if side < 0 else min(1.0, max(end, p))
+    @cached_property
+    def _interval(self) -> tuple[float, float]:
+        from scipy.stats import binomtest  # noqa: PLC0415  slow to import, and few need an interval
+
+        ends = binomtest(self.count, self.reps).proportion_ci(CONFIDENCE, method="wilson")
+        return float(ends.low), float(ends.high)
 
     def __str__(self) -> str:
         return f"{self.estimate:.3f} ({self.low:.3f} to {self.high:.3f})"

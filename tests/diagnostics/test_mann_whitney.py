@@ -7,8 +7,9 @@ from scipy import stats
 
 import dpsynth_core as dp
 from dpsynth_core.diagnostics import TablePair
-from dpsynth_core.diagnostics.mann_whitney import MannWhitneyDiagnostic, _effect, default_group
+from dpsynth_core.diagnostics.mann_whitney import MannWhitneyDiagnostic, default_group
 from dpsynth_core.errors import SchemaError
+from dpsynth_core.inference.mann_whitney import effect_size
 
 SCHEMA = dp.Schema.from_dict(
     {
@@ -47,7 +48,7 @@ def test_effects_and_p_values_are_those_of_the_mann_whitney_test() -> None:
         expected = stats.mannwhitneyu(first, second, method="asymptotic")
         assert tests.loc["value", f"U, {label}"] == expected.statistic
         assert tests.loc["value", f"p, {label}"] == pytest.approx(expected.pvalue, rel=1e-9)
-        assert tests.loc["value", f"effect, {label}"] == pytest.approx(_effect(first.to_numpy(), second.to_numpy()))
+        assert tests.loc["value", f"effect, {label}"] == pytest.approx(effect_size(first.to_numpy(), second.to_numpy()))
     assert list(tests.index) == ["value", "rank"]
 
 

@@ -32,7 +32,7 @@ class ToyDiagnostic(Diagnostic):
         column = coarse(pair.original.schema[name], 5)
         counts = pair.counts([name], {name: column.levels} if column.is_numeric else {})
         measure = variation_measure(name, (name,), *counts, rng, draws=50)
-        return Result(key=self.key, title=self.title, scale=self.scale, headline=measure, items=(measure,))
+        return self.result([measure])
 
 
 def registered() -> AbstractContextManager[None]:

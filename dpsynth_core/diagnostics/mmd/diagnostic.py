@@ -10,31 +10,27 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.arrays import FloatArray
-from dpsynth_core.diagnostics.base import (
-    NORMAL_QUANTILE,
-    Diagnostic,
-    Measure,
-    Result,
-    Scale,
-    TablePair,
-    Verdict,
-)
-from dpsynth_core.diagnostics.features import features, frequent_labels
+from dpsynth_core.diagnostics.base import Diagnostic, Measure, Result, Scale, TablePair, Verdict, judge, some_rows
+from dpsynth_core.diagnostics.features import features, frequent_labels, uniform_rows
 from dpsynth_core.diagnostics.mmd.distance import kernel_density, mmd, sup_density_distance
 from dpsynth_core.diagnostics.mmd.random_features import FREQUENCIES, random_feature_mmd
 from dpsynth_core.errors import check_int
-from dpsynth_core.inference.proportions import CONFIDENCE
+from dpsynth_core.inference.proportions import NORMAL_QUANTILE, UPPER_TAIL
 from dpsynth_core.progress import Progress, no_progress
-from dpsynth_core.table.encoding import codec_for
-from dpsynth_core.table.private_table import PrivateTable
 
 GAMMA_ROWS = 1_000
 """Rows behind the median distance."""
 QUERIES = 1_000
 """Points at which the two kernel densities are compared."""
-HALVES = 5
-"""Times that the original is cut in two."""
-CLOSE, VISIBLE = 0.1, 0.3
+HALVES, HALF_ROWS = 5, 4_000
+"""Times that the original is cut in two, and rows that take part."""
+READINGS: dict[Verdict, str] = {
+    "excellent": "no further apart than a fresh sample can be by chance.",
+    "good": "the tables are close.",
+    "fair": "the overall shape is kept, details are not.",
+    "poor": "the tables have little in common.",
+}
+LIMITS = 0.1, 0.3
 """Shares of the distance of pure noise up to which tables are called close, and beyond which far apart."""
 
 
@@ -43,7 +39,7 @@ class MMDDiagnostic(Diagnostic):
     """Maximum mean discrepancy with a Gaussian kernel."""
 
     key: ClassVar[str] = "mmd"
-    title: ClassVar[str] = "Distance of the whole table (MMD)"
+    title: ClassVar[str] = "Distance between the whole tables (MMD)"
     question: ClassVar[str] = "Taken as a whole, how far apart are the two tables?"
     method: ClassVar[str] = (
         "Every row becomes a point: numbers scaled to [0, 1] by their declared bounds, labels as indicators. MMD is "
@@ -69,7 +65,7 @@ class MMDDiagnostic(Diagnostic):
     permutations: int = 499
     """Rearrangements behind the p-value."""
     permuted_rows: int = 1_500
-    """Most rows of either table that take part in the rearrangements."""
+    """Rows of either table, at most, that take part in the rearrangements."""
 
     def __post_init__(self) -> None:
         check_int("exact_rows", self.exact_rows, 0, 10**6)
@@ -78,48 +74,39 @@ class MMDDiagnostic(Diagnostic):
         check_int("permuted_rows", self.permuted_rows, 10, 10_000)
 
     def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
-        """The distance, its yardsticks, and what chance alone would give."""
+        """The distance, its references, and what chance alone would give."""
         if min(pair.original.n, pair.synthetic.n) < 2:
             return self.unable("A table has fewer than two rows, so distances between rows do not exist.")
-        kept = frequent_labels(pair.original)
-        x, y = features(pair.original, kept).values, features(pair.synthetic, kept).values
+        frequent = frequent_labels(pair.original)
+        x, y = features(pair.original, frequent).values, features(pair.synthetic, frequent).values
         gamma = median_gamma(x, rng)
         progress("Measuring the distance", 0.05)
         value, error, notes = self._distance(x, y, gamma, rng)
         progress("Rearranging rows between the tables", 0.5)
-        p_value, null = permutation_test(x, y, gamma, rng, permutations=self.permutations, most=self.permuted_rows)
+        p_value, null = permutation_test(x, y, gamma, rng, permutations=self.permutations, max_rows=self.permuted_rows)
         progress("Cutting the original in two", 0.75)
-        yardstick = halves_distance(x, len(y), gamma, rng)
+        halves = halves_distance(x, len(y), gamma, rng)
         progress("Comparing with pure noise", 0.85)
-        noise = self._noise_distance(pair.original, x, gamma, kept, rng)
+        noise_rows = features(uniform_rows(pair.original, min(len(x), HALF_ROWS), rng), frequent).values
+        noise = random_feature_mmd(x, noise_rows, gamma, rng, self.frequencies).value
         at = np.concatenate([_some(x, QUERIES, rng), _some(y, QUERIES, rng)])
         largest = sup_density_distance(_some(x, 20_000, rng), _some(y, 20_000, rng), gamma, at)
-        chance = float(np.quantile(null, (1 + CONFIDENCE) / 2))
-        verdict = _verdict(value, max(chance, yardstick), noise)
+        usual = max(float(np.quantile(null, UPPER_TAIL)), halves)
+        verdict = judge(value, usual, value / noise if noise else 1.0, LIMITS)
         headline = Measure(
             name=self.title,
             value=value,
             low=max(0.0, value - NORMAL_QUANTILE * error),
             high=value + NORMAL_QUANTILE * error,
-            reference=yardstick,
-            reference_high=max(chance, yardstick),
+            reference=halves,
+            reference_high=usual,
             verdict=verdict,
-            reading=_reading(value, yardstick, noise, verdict),
+            reading=_reading(value, halves, noise, verdict),
         )
-        scores = pd.DataFrame(
-            {
-                "score": ["MMD", "two halves of the original", "pure noise", "p-value", "largest density difference"],
-                "value": [value, yardstick, noise, p_value, largest],
-            }
-        )
-        return Result(
-            key=self.key,
-            title=self.title,
-            scale=self.scale,
-            headline=headline,
-            notes=tuple(notes),
-            tables={"scores": scores, "chance": pd.DataFrame({"MMD by chance": null})},
-        )
+        names = ["MMD", "two halves of the original", "pure noise", "p-value", "largest density difference"]
+        scores = pd.DataFrame({"score": names, "value": [value, halves, noise, p_value, largest]})
+        chance = pd.DataFrame({"MMD by chance": null})
+        return self.result((), headline=headline, notes=notes, tables={"scores": scores, "chance": chance})
 
     def _distance(
         self, x: FloatArray, y: FloatArray, gamma: float, rng: np.random.Generator
@@ -131,17 +118,6 @@ class MMDDiagnostic(Diagnostic):
         found = random_feature_mmd(x, y, gamma, rng, self.frequencies)
         note = f"By {self.frequencies:,} random features, whose own standard error is {found.error:.2g}."
         return found.value, math.hypot(found.error, found.sampling), [note]
-
-    def _noise_distance(
-        self, table: PrivateTable, x: FloatArray, gamma: float, kept: dict[str, list[int]], rng: np.random.Generator
-    ) -> float:
-        """How far rows drawn uniformly from the declared domain are: what a table of nothing but noise would score."""
-        rows = min(table.n, 4_000)
-        drawn = pd.DataFrame(
-            {c.name: codec_for(c).decode(rng.integers(0, c.size, size=rows), rng.random) for c in table.schema}
-        )
-        y = features(PrivateTable(drawn, table.schema), kept).values
-        return random_feature_mmd(x, y, gamma, rng, self.frequencies).value
 
 
 def median_gamma(points: FloatArray, rng: np.random.Generator) -> float:
@@ -163,14 +139,20 @@ def mmd_with_error(x: FloatArray, y: FloatArray, gamma: float) -> tuple[float, f
 
 
 def permutation_test(
-    x: FloatArray, y: FloatArray, gamma: float, rng: np.random.Generator, *, permutations: int = 499, most: int = 1_500
+    x: FloatArray,
+    y: FloatArray,
+    gamma: float,
+    rng: np.random.Generator,
+    *,
+    permutations: int = 499,
+    max_rows: int = 1_500,
 ) -> tuple[float, FloatArray]:
     """P-value of "both tables come from one law" and the distances under it, scaled to the tables' sizes.
 
     The kernel between all rows is computed once. A rearrangement only changes which rows count as +1/n and which as
     -1/m, so all of them are one matrix product: MMD^2 = s' K s.
     """
-    a, b = _some(x, most, rng), _some(y, most, rng)
+    a, b = _some(x, max_rows, rng), _some(y, max_rows, rng)
     pooled = np.concatenate([a, b])
     kernel = np.exp(-gamma * _square_distances(pooled))
     signs = np.concatenate([np.full(len(a), 1 / len(a)), np.full(len(b), -1 / len(b))])
@@ -187,7 +169,7 @@ def halves_distance(x: FloatArray, m: int, gamma: float, rng: np.random.Generato
     """Average distance between two random halves of the original, scaled to tables of n and m rows."""
     distances = []
     for _ in range(HALVES):
-        part = _some(x, 4_000, rng)
+        part = _some(x, HALF_ROWS, rng)
         part = part[rng.permutation(len(part))]
         half = len(part) // 2
         distance = mmd(part[:half], part[half:], gamma)
@@ -201,26 +183,11 @@ def _square_distances(points: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(squares[:, None] + squares[None, :] - 2 * centred @ centred.T, 0.0))
 
 
-def _some(points: FloatArray, most: int, rng: np.random.Generator) -> FloatArray:
-    return points if len(points) <= most else points[rng.choice(len(points), most, replace=False)]
+def _some(points: FloatArray, max_rows: int, rng: np.random.Generator) -> FloatArray:
+    return points[some_rows(len(points), max_rows, rng)]
 
 
-def _verdict(value: float, chance: float, noise: float) -> Verdict:
-    if value <= chance:
-        return "excellent"
-    share = value / noise if noise else 1.0
-    return "good" if share < CLOSE else "fair" if share < VISIBLE else "poor"
-
-
-def _reading(value: float, yardstick: float, noise: float, verdict: Verdict) -> str:
-    share = f"{value / noise:.0%}" if noise else "all"
-    times = f"{value / yardstick:.1f} times" if yardstick else "not comparable with"
-    where = f"The distance is {times} that of two halves of the original, and {share} of the way to pure noise"
-    ends: dict[Verdict, str] = {
-        "excellent": "no further than a fresh sample can be by chance.",
-        "good": "close.",
-        "fair": "the overall shape is kept, details are not.",
-        "poor": "the tables have little in common.",
-        "unknown": "",
-    }
-    return f"{where}: {ends[verdict]}"
+def _reading(value: float, halves: float, noise: float, verdict: Verdict) -> str:
+    times = f"{value / halves:.1f} times that of" if halves else "not comparable with that of"
+    share = f", and {value / noise:.0%} of that between the original and pure noise" if noise else ""
+    return f"The distance is {times} two halves of the original{share}: {READINGS[verdict]}"

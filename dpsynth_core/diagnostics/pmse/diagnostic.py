@@ -15,25 +15,26 @@ import pandas as pd
 
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.diagnostics.base import (
-    NORMAL_QUANTILE,
-    VERDICTS,
     Diagnostic,
     Measure,
     Result,
     Scale,
     TablePair,
     Verdict,
-    worst_first,
+    judge,
+    some_rows,
+    worst_verdict,
 )
 from dpsynth_core.diagnostics.features import features, frequent_labels
 from dpsynth_core.diagnostics.pmse.logistic import LogisticScore, affordable_order, logistic_pmse
 from dpsynth_core.errors import check_between, check_int
+from dpsynth_core.inference.proportions import NORMAL_QUANTILE
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.trees.cart import CartTree, cart_pmse, fit_tree
 
 LEVELS = 20
 """Labels of a column that get a coefficient of their own."""
-CLOSE, VISIBLE = 0.02, 0.1
+LIMITS = 0.02, 0.1
 """Shares of the largest possible pMSE, beyond the null's, up to which tables are called close, and beyond which far."""
 NULL_SEED = 20180
 """The null depends on the original and the sizes alone, so that releases at different epsilon share it."""
@@ -43,7 +44,6 @@ READINGS: dict[Verdict, str] = {
     "good": "An observer tells the tables apart slightly better than chance.",
     "fair": "An observer tells the tables apart clearly better than chance.",
     "poor": "An observer tells the tables apart easily.",
-    "unknown": "",
 }
 
 
@@ -75,7 +75,7 @@ class PMSEDiagnostic(Diagnostic):
     halvings: int = 10
     """How often the original is cut in two at random, for the tree's null."""
     tree_rows: int = 20_000
-    """Most rows of either table that the tree sees."""
+    """Rows of either table, at most, that the tree sees."""
 
     def __post_init__(self) -> None:
         check_int("order", self.order, 1, 2)
@@ -86,33 +86,27 @@ class PMSEDiagnostic(Diagnostic):
     def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
         """Every model, and what gives the synthetic table away."""
         progress("Fitting regressions", 0.0)
-        kept = frequent_labels(pair.original, LEVELS)
-        original, synthetic = features(pair.original, kept), features(pair.synthetic, kept)
+        frequent = frequent_labels(pair.original, LEVELS)
+        original, synthetic = features(pair.original, frequent), features(pair.synthetic, frequent)
         order = affordable_order(original.owner, pair.original.n + pair.synthetic.n, self.order)
-        regressions = {
-            REGRESSIONS[degree]: logistic_pmse(original, synthetic, degree) for degree in range(1, order + 1)
-        }
-        observed = self._grow_trees(pair, rng, progress)
-        items = worst_first([*(_regression(*item) for item in regressions.items()), observed.measure()])
+        scores = {REGRESSIONS[degree]: logistic_pmse(original, synthetic, degree) for degree in range(1, order + 1)}
+        trees = self._grow_trees(pair, rng, progress)
+        items = [*(_measure(name, score) for name, score in scores.items()), trees.measure()]
         few = "There are too few rows, or too many columns, for products of columns: main effects only."
-        return Result(
-            key=self.key,
-            title=self.title,
-            scale=self.scale,
-            items=items,
-            headline=max(items, key=lambda item: (VERDICTS.index(item.verdict), item.value or 0.0)),
-            notes=(*((few,) if order < self.order else ()), *observed.notes),
+        return self.result(
+            items,
+            headline=worst_verdict(items),
+            notes=(*((few,) if order < self.order else ()), *trees.notes),
             tables={
-                "scores": _score_table(regressions, observed),
-                "giveaways": pd.DataFrame(observed.tree.importance.items(), columns=["column", "importance"]),
-                "splits": pd.DataFrame({"what the tree saw": observed.tree.in_words()}),
+                "scores": _score_table(scores, trees),
+                "giveaways": pd.DataFrame(trees.tree.importance.items(), columns=["column", "importance"]),
+                "splits": pd.DataFrame({"what the tree saw": trees.tree.in_words()}),
             },
         )
 
     def _grow_trees(self, pair: TablePair, rng: np.random.Generator, progress: Progress) -> TreeScore:
         """The tree on all rows, and on halves: one half of the original against synthetic rows and the other half."""
         original, synthetic = (_some(table.rows(), self.tree_rows, rng) for table in (pair.original, pair.synthetic))
-        tree = fit_tree(original, synthetic, cp=self.cp)
         n, m = len(original) // 2, min(len(original) - len(original) // 2, len(synthetic))
         # Not `rng`: the halves must be the same for every release of this original.
         fixed = np.random.default_rng(NULL_SEED)
@@ -123,14 +117,14 @@ class PMSEDiagnostic(Diagnostic):
             half, rest = original.iloc[order[:n]], original.iloc[order[n : n + m]]
             null.append(cart_pmse(half, rest, self.cp))
             observed.append(cart_pmse(half, _some(synthetic, m, rng), self.cp))
-        few = n < pair.original.n // 2
+        seen = f"The tree saw {len(original):,} and {len(synthetic):,} rows."
         return TreeScore(
-            tree=tree,
+            tree=fit_tree(original, synthetic, cp=self.cp),
             observed=np.array(observed),
             null=np.array(null),
             rows=n + m,
             c=m / (n + m),
-            notes=(f"The tree saw {len(original):,} and {len(synthetic):,} rows.",) if few else (),
+            notes=(seen,) if n < pair.original.n // 2 else (),
         )
 
 
@@ -148,8 +142,7 @@ class TreeScore:
     """In each of these comparisons."""
     c: float
     """Share of synthetic rows in them."""
-    notes: tuple[str, ...] = ()
-    """What a reader should know."""
+    notes: tuple[str, ...]
 
     @property
     def expected(self) -> float:
@@ -157,9 +150,14 @@ class TreeScore:
         return max(float(self.null.mean()), self.c * (1 - self.c) / self.rows)
 
     @property
+    def pmse(self) -> float:
+        """Mean of the observed scores."""
+        return float(self.observed.mean())
+
+    @property
     def ratio(self) -> float:
         """Mean of the observed over that of the null."""
-        return float(self.observed.mean()) / self.expected
+        return self.pmse / self.expected
 
     def measure(self) -> Measure:
         """As a ratio to the null."""
@@ -167,31 +165,26 @@ class TreeScore:
             return Measure.failed("Tree", "The original has a single row, which cannot be cut in two.")
         error = NORMAL_QUANTILE * float(self.observed.std(ddof=1)) / self.expected
         usual = max(1.0, float(self.null.max()) / self.expected)
-        excess = (float(self.observed.mean()) - self.expected) / (self.c * (1 - self.c))
-        verdict = _verdict(self.ratio, usual, excess)
-        return Measure(
-            name="Tree",
-            value=self.ratio,
-            low=max(0.0, self.ratio - error),
-            high=self.ratio + error,
-            reference=1.0,
-            reference_high=usual,
-            verdict=verdict,
-            reading=READINGS[verdict],
-        )
+        excess = (self.pmse - self.expected) / (self.c * (1 - self.c))
+        return _ratio("Tree", self.ratio, (max(0.0, self.ratio - error), self.ratio + error), usual, excess)
 
 
-def _regression(name: str, score: LogisticScore | None) -> Measure:
+def _measure(name: str, score: LogisticScore | None) -> Measure:
     if score is None:
         return Measure.failed(name, "No column varies, so there is nothing to tell rows apart by.")
-    usual = 1 + NORMAL_QUANTILE * score.deviation / score.expected
-    verdict = _verdict(score.ratio, usual, (score.pmse - score.expected) / (score.c * (1 - score.c)))
-    low, high = score.interval
+    usual = 1 + NORMAL_QUANTILE * score.std / score.expected
+    excess = (score.pmse - score.expected) / (score.c * (1 - score.c))
+    return _ratio(name, score.ratio, score.interval, usual, excess)
+
+
+def _ratio(name: str, value: float, interval: tuple[float, float], usual: float, excess: float) -> Measure:
+    """A ratio to the null; ``excess`` is beyond it, as a share of the largest possible pMSE."""
+    verdict = judge(value, usual, excess, LIMITS)
     return Measure(
         name=name,
-        value=score.ratio,
-        low=low,
-        high=high,
+        value=value,
+        low=interval[0],
+        high=interval[1],
         reference=1.0,
         reference_high=usual,
         verdict=verdict,
@@ -199,26 +192,19 @@ def _regression(name: str, score: LogisticScore | None) -> Measure:
     )
 
 
-def _verdict(ratio: float, usual: float, share: float) -> Verdict:
-    if ratio <= usual:
-        return "excellent"
-    return "good" if share < CLOSE else "fair" if share < VISIBLE else "poor"
-
-
-def _score_table(regressions: Mapping[str, LogisticScore | None], observed: TreeScore) -> pd.DataFrame:
+def _score_table(scores: Mapping[str, LogisticScore | None], trees: TreeScore) -> pd.DataFrame:
     rows: list[tuple[object, ...]] = [
         (name, score.pmse, score.expected, score.ratio, score.standardised, score.terms)
-        for name, score in regressions.items()
+        for name, score in scores.items()
         if score is not None
     ]
-    if len(observed.null):
-        expected, deviation = observed.expected, float(observed.null.std(ddof=1))
-        mean = float(observed.observed.mean())
-        standardised = (mean - expected) / deviation if deviation else math.nan
-        rows.append(("Tree, half of the rows", mean, expected, observed.ratio, standardised, math.nan))
-    rows.append(("Tree, all rows", observed.tree.pmse, math.nan, math.nan, math.nan, observed.tree.leaves))
+    if len(trees.null):
+        std = float(trees.null.std(ddof=1))
+        standardised = (trees.pmse - trees.expected) / std if std else math.nan
+        rows.append(("Tree, half of the rows", trees.pmse, trees.expected, trees.ratio, standardised, math.nan))
+    rows.append(("Tree, all rows", trees.tree.pmse, math.nan, math.nan, math.nan, trees.tree.leaves))
     return pd.DataFrame(rows, columns=["model", "pMSE", "expected", "ratio", "standardised", "terms or leaves"])
 
 
-def _some(table: pd.DataFrame, most: int, rng: np.random.Generator) -> pd.DataFrame:
-    return table if len(table) <= most else table.iloc[rng.choice(len(table), most, replace=False)]
+def _some(table: pd.DataFrame, max_rows: int, rng: np.random.Generator) -> pd.DataFrame:
+    return table.iloc[some_rows(len(table), max_rows, rng)]

@@ -15,10 +15,10 @@ from itertools import combinations
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray
-from dpsynth_core.diagnostics.base import NORMAL_QUANTILE
 from dpsynth_core.diagnostics.features import Features
+from dpsynth_core.inference.proportions import NORMAL_QUANTILE
 
-MOST_TERMS = 400
+MAX_TERMS = 400
 ROWS_PER_TERM = 10
 """Rows that every coefficient needs for the large-sample law to be near the truth."""
 WEAK_PENALTY = 1e6
@@ -36,8 +36,8 @@ class LogisticScore:
     """Coefficients besides the intercept that the rows can tell apart (k - 1)."""
     expected: float
     """Mean under the null."""
-    deviation: float
-    """Standard deviation under the null."""
+    std: float
+    """Under the null."""
     c: float
     """Share of synthetic rows."""
 
@@ -49,7 +49,7 @@ class LogisticScore:
     @property
     def standardised(self) -> float:
         """Standard deviations above the mean under the null."""
-        return (self.pmse - self.expected) / self.deviation
+        return (self.pmse - self.expected) / self.std
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -74,7 +74,7 @@ def logistic_pmse(original: Features, synthetic: Features, order: int = 1) -> Lo
         pmse=float(np.mean((scores - c) ** 2)),
         terms=terms,
         expected=terms * unit,
-        deviation=math.sqrt(2 * terms) * unit,
+        std=math.sqrt(2 * terms) * unit,
         c=c,
     )
 
@@ -89,7 +89,7 @@ def term_count(owner: tuple[str, ...], order: int) -> int:
 
 def affordable_order(owner: tuple[str, ...], rows: int, wanted: int) -> int:
     """The highest order up to the wanted one whose coefficients the rows can bear."""
-    limit = min(MOST_TERMS, rows // ROWS_PER_TERM)
+    limit = min(MAX_TERMS, rows // ROWS_PER_TERM)
     return wanted if term_count(owner, wanted) <= limit else 1
 
 
@@ -115,8 +115,8 @@ def _whitened(design: FloatArray) -> FloatArray:
     if not centred.shape[1]:
         return centred
     values, vectors = np.linalg.eigh(centred.T @ centred / len(centred))
-    kept = values > _RANK_TOLERANCE * max(values[-1], 1.0) * len(values)
-    return np.asarray(centred @ (vectors[:, kept] / np.sqrt(values[kept])))
+    varies = values > _RANK_TOLERANCE * max(values[-1], 1.0) * len(values)
+    return np.asarray(centred @ (vectors[:, varies] / np.sqrt(values[varies])))
 
 
 def _scores(design: FloatArray, label: np.ndarray) -> FloatArray:
