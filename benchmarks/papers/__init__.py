@@ -1,24 +1,29 @@
 """The papers' tables and figures again: ``python -m benchmarks.papers NAME``.
 
-A new experiment is one file with a function from a ``Setup`` to ``Table``s, and one line here.
+A new experiment is one file with a function from ``RunOptions`` to ``ResultTable``s, and one line here.
 """
 
 from __future__ import annotations
 
-from benchmarks.papers.balog import balog
 from benchmarks.papers.base import Experiment
-from benchmarks.papers.discoveries import discoveries
-from benchmarks.papers.mixed import mixed
-from benchmarks.papers.regression import regression
-from benchmarks.papers.table1 import table1
-from benchmarks.papers.table2 import table2
+from benchmarks.papers.false_discoveries import false_discoveries
+from benchmarks.papers.gaussian_mixtures import gaussian_mixtures
+from benchmarks.papers.mixed_columns import mixed_columns
+from benchmarks.papers.regression_coefficients import regression_coefficients
+from benchmarks.papers.release_pmse import release_pmse
+from benchmarks.papers.tree_sensitivity import tree_sensitivity
 from benchmarks.papers.utility import utility
 
-REPRODUCE: dict[str, Experiment] = {
-    "balog": balog, "discoveries": discoveries, "table1": table1, "table2": table2, "regression": regression,
-    "utility": utility, "mixed": mixed,
-}  # fmt: skip
-REPETITIONS: dict[str, int] = {"discoveries": 1000, "table1": 100, "utility": 3, "mixed": 5}
+EXPERIMENTS: dict[str, Experiment] = {
+    "false_discoveries": false_discoveries,
+    "gaussian_mixtures": gaussian_mixtures,
+    "mixed_columns": mixed_columns,
+    "regression_coefficients": regression_coefficients,
+    "release_pmse": release_pmse,
+    "tree_sensitivity": tree_sensitivity,
+    "utility": utility,
+}
+DEFAULT_REPS: dict[str, int] = {"false_discoveries": 1000, "tree_sensitivity": 100, "utility": 3, "mixed_columns": 5}
 """Where an experiment needs another number of repetitions than most: shares need many."""
 
-__all__ = ["REPETITIONS", "REPRODUCE"]
+__all__ = ["DEFAULT_REPS", "EXPERIMENTS"]

@@ -1,4 +1,4 @@
-"""The command line: ``python -m benchmarks.papers NAME [--reps N] [--json]``."""
+"""The command line: ``python -m benchmarks.papers NAME [--reps N] [--json]``; without a name, a list of names."""
 
 from __future__ import annotations
 
@@ -8,55 +8,48 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.papers import REPETITIONS, REPRODUCE
-from benchmarks.papers.base import Experiment, Setup
+from benchmarks.papers import DEFAULT_REPS, EXPERIMENTS
+from benchmarks.papers.base import RunOptions
 from dpsynth_core.errors import DPSynthError
-
-DEFAULT = Setup()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one experiment, print its tables as they are finished; progress goes to the error stream."""
+    """Run one experiment and print its tables as they are finished; progress goes to the error stream."""
     parser = _parser()
-    chosen = parser.parse_args(arguments)
-    if chosen.list:
-        for name, experiment in sorted(REPRODUCE.items()):
-            print(f"{name:12} {(experiment.__doc__ or '').splitlines()[0]}")
+    given = parser.parse_args(arguments)
+    if given.name is None:
+        for name, experiment in EXPERIMENTS.items():
+            print(f"{name:24} {(experiment.__doc__ or '').splitlines()[0]}")
         return 0
-    if chosen.name not in REPRODUCE:
-        wrong = "Which experiment?" if chosen.name is None else f"There is no experiment {chosen.name!r}."
-        parser.error(f"{wrong} Choose from: {', '.join(sorted(REPRODUCE))}.")
-    reps = REPETITIONS.get(chosen.name, DEFAULT.reps) if chosen.reps is None else chosen.reps
+    if given.name not in EXPERIMENTS:
+        parser.error(f"There is no experiment {given.name!r}. Choose from: {', '.join(EXPERIMENTS)}.")
+    reps = DEFAULT_REPS.get(given.name, RunOptions.reps) if given.reps is None else given.reps
     try:
-        setup = Setup(reps=reps, secure=chosen.secure, data=chosen.data, shrink=chosen.shrink, say=_say)
+        options = RunOptions(reps=reps, secure=given.secure, data=given.data, shrink=given.shrink, report=_report)
     except DPSynthError as error:
         parser.error(str(error))
-    _print(REPRODUCE[chosen.name], setup, as_json=chosen.json)
+    tables = EXPERIMENTS[given.name](options)
+    if given.json:
+        print(json.dumps([table.plain() for table in tables], indent=2, allow_nan=False))
+        return 0
+    for table in tables:
+        print(table.text(), end="\n\n", flush=True)
     return 0
 
 
-def _print(experiment: Experiment, setup: Setup, *, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps([table.plain() for table in experiment(setup)], indent=2, allow_nan=False))
-        return
-    for table in experiment(setup):
-        print(table.text(), end="\n\n", flush=True)
-
-
-def _say(progress: str) -> None:
+def _report(progress: str) -> None:
     print(progress, file=sys.stderr, flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.papers", description="The papers' results again.")
-    parser.add_argument("name", nargs="?", help=f"experiment: {', '.join(sorted(REPRODUCE))}")
-    parser.add_argument("--list", action="store_true", help="name the experiments and stop")
-    usual = ", ".join([f"{DEFAULT.reps}", *(f"{name}: {reps}" for name, reps in REPETITIONS.items())])
-    parser.add_argument("--reps", type=int, default=None, help=f"repetitions of every random run ({usual})")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.papers", description="Reproduce the papers' results.")
+    parser.add_argument("name", nargs="?", help="the experiment; without it, the experiments are listed")
+    usual = ", ".join([f"{RunOptions.reps}", *(f"{name}: {reps}" for name, reps in DEFAULT_REPS.items())])
+    parser.add_argument("--reps", type=int, help=f"repetitions of every random run (default {usual})")
     parser.add_argument("--json", action="store_true", help="print JSON instead of aligned text")
-    parser.add_argument("--secure", action="store_true", help="release noise instead of seeded simulation noise")
-    parser.add_argument("--data", type=Path, default=DEFAULT.data, help="folder of published data sets")
-    parser.add_argument("--shrink", type=int, default=DEFAULT.shrink, help="divide numbers of rows, for a quick look")
+    parser.add_argument("--secure", action="store_true", help="use release noise instead of seeded simulation noise")
+    parser.add_argument("--data", type=Path, help="folder of published data sets; without it, rows are simulated")
+    parser.add_argument("--shrink", type=int, default=1, help="divide the number of rows, for a quick look")
     return parser
 
 

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpsynth_core.errors import ParameterError
-
-ROOT = Path(__file__).parents[2]
-"""The project: data that is not part of it is looked for beside it."""
+from dpsynth_core.mechanisms.base import Mechanism
+from dpsynth_core.privacy.budget import Amount
+from dpsynth_core.table.schema import Schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,11 +21,9 @@ class Estimate:
     """A mean over repetitions."""
 
     mean: float
-    """Of the repetitions."""
     error: float
-    """Its standard error; not a number where there was one repetition."""
+    """Standard error of the mean; NaN if there was one repetition."""
     reps: int
-    """How many there were."""
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Estimate:
@@ -41,22 +39,20 @@ class Estimate:
         return f"{self.mean:.{digits}f} ± {self.error:.{digits}f}"
 
 
-Cell: TypeAlias = str | float | Estimate | None
+CellValue: TypeAlias = str | float | Estimate | None
 """A word, a number that was computed or published, a mean of repetitions, or nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class ResultTable:
     """A result, for people and for programs."""
 
     title: str
-    """What was measured."""
     notes: tuple[str, ...] = ()
     """What a reader must know: sizes, what was simulated, which way is better."""
     columns: tuple[str, ...]
-    """Headings."""
-    rows: tuple[tuple[Cell, ...], ...]
-    """One cell for each heading."""
+    rows: tuple[tuple[CellValue, ...], ...]
+    """One cell for each column."""
 
     def text(self) -> str:
         """Aligned columns under the title and the notes."""
@@ -73,37 +69,37 @@ class Table:
         return {"title": self.title, "notes": list(self.notes), "rows": rows}
 
 
-def _shown(cell: Cell) -> str:
+def _shown(cell: CellValue) -> str:
     if cell is None:
         return "-"
     return f"{cell:.3g}" if isinstance(cell, float) else str(cell)
 
 
-def _plain(cell: Cell) -> object:
+def _plain(cell: CellValue) -> object:
     if not isinstance(cell, Estimate):
         return cell
     error = None if math.isnan(cell.error) else cell.error  # JSON has no word for "not a number"
     return {"mean": cell.mean, "standard_error": error, "reps": cell.reps}
 
 
-def _nobody(_: str) -> None:
-    """Nobody is watching."""
+def _ignore(_: str) -> None:
+    """The default: progress is not shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setup:
-    """What an experiment is told."""
+class RunOptions:
+    """What an experiment is given."""
 
     reps: int = 10
     """Repetitions of every random run."""
     secure: bool = False
     """Whether to draw release noise, which cannot be repeated, instead of simulation noise from seeds 0, 1, ..."""
-    data: Path = ROOT.parent / "shared" / "data"
-    """Folder of published data; where a file is missing, the same law is simulated."""
+    data: Path | None = None
+    """Folder of published data; where a file is missing, rows are simulated from the same distribution."""
     shrink: int = 1
     """Divide every number of rows by this, for a quick look."""
-    say: Callable[[str], None] = _nobody
-    """Told what is being done."""
+    report: Callable[[str], None] = _ignore
+    """Called with what is being done."""
 
     def __post_init__(self) -> None:
         for parameter, value in (("reps", self.reps), ("shrink", self.shrink)):
@@ -115,10 +111,12 @@ class Setup:
         """One per repetition; None asks for release noise."""
         return [None if self.secure else seed for seed in range(self.reps)]
 
-    def rows(self, wanted: int) -> int:
+    def rows(self, number: int) -> int:
         """A number of rows, shrunk for a quick look."""
-        return max(wanted // self.shrink, 100)
+        return max(number // self.shrink, 100)
 
 
-Experiment: TypeAlias = Callable[[Setup], Iterator[Table]]
+MechanismFactory: TypeAlias = Callable[[Schema, int, Amount], Mechanism]
+"""Parameters from public facts: schema, number of rows and epsilon."""
+Experiment: TypeAlias = Callable[[RunOptions], Iterator[ResultTable]]
 """Yields its tables one by one, the most important first."""

@@ -1,4 +1,4 @@
-"""What every mechanism keeps of two real tables, over epsilon (not in the papers)."""
+"""How well every mechanism preserves two real tables, over epsilon (not in the papers)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from benchmarks.papers.base import Cell, Estimate, Setup, Table
-from benchmarks.papers.nist import BINS, nist_table
+from benchmarks.papers.base import CellValue, Estimate, ResultTable, RunOptions
+from benchmarks.papers.nist_survey import BINS, nist_table
 from dpsynth_core.diagnostics import TablePair
 from dpsynth_core.diagnostics.features import features, frequent_labels
 from dpsynth_core.diagnostics.pairs import mean_pair_variation
@@ -30,8 +30,8 @@ LABELS = 20
 """Labels of a column that get a coefficient in the regression that tells the tables apart."""
 
 
-class Score(NamedTuple):
-    """What one release is worth, and how long it took."""
+class UtilityErrors(NamedTuple):
+    """How far one release is from its original, and how long it took."""
 
     two_way: float
     ratio: float
@@ -45,40 +45,41 @@ MEASURES = {
 }
 
 
-def utility(setup: Setup) -> Iterator[Table]:
+def utility(options: RunOptions) -> Iterator[ResultTable]:
     """Two-way error and pMSE ratio of every mechanism on two real tables, over epsilon."""
     example = EXAMPLES["breast_cancer"]
-    yield from _on_table("Breast cancer", example.load(), example.schema, setup)
-    folder = setup.data / "nist_acs"
-    if folder.exists():
-        yield from _on_table("American Community Survey (NIST)", *nist_table(folder), setup)
+    yield from _on_table("Breast cancer", example.load(), example.schema, options)
+    folder = None if options.data is None else options.data / "nist_acs"
+    if folder is not None and folder.exists():
+        yield from _on_table("American Community Survey (NIST)", *nist_table(folder), options)
 
 
-def _on_table(title: str, frame: pd.DataFrame, schema: Schema, setup: Setup) -> Iterator[Table]:
-    original = PrivateTable(frame.iloc[: setup.rows(len(frame))], schema)
-    samples = [original.rows().sample(original.n, replace=True, random_state=seed) for seed in range(setup.reps)]
-    lines = {"a bootstrap of the original": [[_score(original, sample, 0.0) for sample in samples]]}
+def _on_table(title: str, frame: pd.DataFrame, schema: Schema, options: RunOptions) -> Iterator[ResultTable]:
+    original = PrivateTable(frame.iloc[: options.rows(len(frame))], schema)
+    samples = [original.rows().sample(original.n, replace=True, random_state=seed) for seed in range(options.reps)]
+    lines = {"a bootstrap of the original": [[_errors(original, sample, 0.0) for sample in samples]]}
     refused = []
     for name, kind, delta in _methods():
-        setup.say(f"{title}: {name}")
+        options.report(f"{title}: {name}")
         try:
             lines[name] = [
-                [_released(original, kind, epsilon, delta, seed) for seed in setup.seeds]
+                [_released(original, kind, epsilon, delta, seed) for seed in options.seeds]
                 for epsilon in (EPSILONS[:1] if kind.status == "none" else EPSILONS)
             ]
         except DPSynthError as error:
             refused.append(f"{name} does not run here: {error}")
-    sizes = f"n = {original.n:,}, {len(schema.columns)} columns, {setup.reps} repetition(s), parameters as suggested."
+    sizes = f"n = {original.n:,}, {len(schema.columns)} columns, {options.reps} repetition(s), parameters as suggested."
     for field, measure in MEASURES.items():
-        yield Table(
-            title=f"{title}: {measure}", notes=(sizes, *refused),
+        yield ResultTable(
+            title=f"{title}: {measure}",
+            notes=(sizes, *refused),
             columns=("method", *(f"eps {epsilon:g}" for epsilon in EPSILONS)),
             rows=tuple(_row(name, scores, field) for name, scores in lines.items()),
-        )  # fmt: skip
+        )
 
 
-def _row(name: str, scores: list[list[Score]], field: str) -> tuple[Cell, ...]:
-    cells: list[Cell] = [Estimate.of([getattr(score, field) for score in repeated]) for repeated in scores]
+def _row(name: str, scores: list[list[UtilityErrors]], field: str) -> tuple[CellValue, ...]:
+    cells: list[CellValue] = [Estimate.of([getattr(score, field) for score in repeated]) for repeated in scores]
     return (name, *cells, *[None] * (len(EPSILONS) - len(cells)))
 
 
@@ -92,16 +93,16 @@ def _methods() -> Iterator[tuple[str, type[Mechanism], Fraction]]:
 
 def _released(
     original: PrivateTable, kind: type[Mechanism], epsilon: float, delta: Fraction, seed: int | None
-) -> Score:
+) -> UtilityErrors:
     start = perf_counter()
     mechanism = kind.suggest(original.schema, original.n, epsilon)
     table = synthesize(original, mechanism, epsilon=epsilon, delta=delta, seed=seed).sample()
-    return _score(original, table, perf_counter() - start)
+    return _errors(original, table, perf_counter() - start)
 
 
-def _score(original: PrivateTable, table: pd.DataFrame, seconds: float) -> Score:
+def _errors(original: PrivateTable, table: pd.DataFrame, seconds: float) -> UtilityErrors:
     pair = TablePair.of(original, table)
     kept = frequent_labels(original, LABELS)
     found = logistic_pmse(features(pair.original, kept), features(pair.synthetic, kept), 1)
     ratio = math.nan if found is None else found.ratio
-    return Score(two_way=mean_pair_variation(pair, BINS), ratio=ratio, seconds=seconds)
+    return UtilityErrors(two_way=mean_pair_variation(pair, BINS), ratio=ratio, seconds=seconds)

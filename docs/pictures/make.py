@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect, sync_playwright
 
-from benchmarks.pages import CHROMIUM, follow, quiet, serving
+from benchmarks.page_waits import CHROMIUM, follow, quiet, serving
 from pages.shared.layout import STAGES
 
 HERE = Path(__file__).parent

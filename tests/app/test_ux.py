@@ -2,7 +2,7 @@
 
  1  No request leaves the machine, no traceback: ``test_with_the_network_blocked_every_page_loads``, and every walk
     that uses ``visit``.
- 2  Times: measured, not asserted, by ``python -m benchmarks.pages``.
+ 2  Times: measured, not asserted, by ``python -m benchmarks.page_waits``.
  3  From an example to Diagnostics in four clicks: ``test_diagnostics_browser``.
  4  axe-core, light and dark: ``test_every_page_is_accessible_and_every_chart_readable``.
  5  Charts with alternative text, axis titles, 12 px and a table twin: the same, and ``tests/test_charts.py``.

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.papers import REPRODUCE
+from benchmarks.papers import EXPERIMENTS
 from benchmarks.papers.__main__ import main
-from benchmarks.papers.balog import BEST_PUBLISHED, EPSILONS, PUBLISHED, Cloud
-from benchmarks.papers.base import Estimate, Setup, Table
+from benchmarks.papers.base import Estimate, ResultTable, RunOptions
+from benchmarks.papers.gaussian_mixtures import BEST_PUBLISHED, EPSILONS, PUBLISHED, PointCloud
 from dpsynth_core.diagnostics.mmd.distance import mmd
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.mechanisms.kd_tree.mechanism import KDTree
@@ -21,21 +21,21 @@ from dpsynth_core.runs.synthesize import synthesize
 
 
 def test_the_list_names_every_experiment(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--list"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == sorted(REPRODUCE)
+    assert main([]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(EXPERIMENTS)
 
 
-@pytest.mark.parametrize("arguments", [["nonsense"], [], ["balog", "--reps", "0"], ["balog", "--reps", "many"]])
+@pytest.mark.parametrize("arguments", [["nonsense"], ["utility", "--reps", "0"], ["utility", "--reps", "many"]])
 def test_what_cannot_be_run_is_explained(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
     said = capsys.readouterr().err
-    assert "reps" in said if "balog" in arguments else "Choose from: balog" in said
+    assert "reps" in said if "utility" in arguments else "Choose from: false_discoveries" in said
 
 
 def test_a_tiny_run_needs_no_data_and_prints_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["balog", "--reps", "2", "--json", "--shrink", "500", "--data", str(tmp_path)]) == 0
+    assert main(["gaussian_mixtures", "--reps", "2", "--json", "--shrink", "500", "--data", str(tmp_path)]) == 0
     said = capsys.readouterr()
     tables = json.loads(said.out)
     assert len(tables) == 5
@@ -51,14 +51,14 @@ def test_a_tiny_run_needs_no_data_and_prints_json(tmp_path: Path, capsys: pytest
 
 
 def test_a_tiny_run_prints_aligned_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["balog", "--reps", "1", "--shrink", "1000", "--data", str(tmp_path), "--secure"]) == 0
+    assert main(["gaussian_mixtures", "--reps", "1", "--shrink", "1000", "--data", str(tmp_path), "--secure"]) == 0
     text = capsys.readouterr().out
     assert "Release noise" in text
     assert "Balog alg. 2" in text
 
 
 def test_the_regression_figures_run_small(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["regression", "--reps", "2", "--json", "--shrink", "50"]) == 0
+    assert main(["regression_coefficients", "--reps", "2", "--json", "--shrink", "50"]) == 0
     tables = json.loads(capsys.readouterr().out)
     assert [table["title"].split()[4] for table in tables] == ["intercept", "slope"]
     for table in tables:
@@ -69,15 +69,15 @@ def test_the_regression_figures_run_small(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_seeded_runs_repeat() -> None:
-    setup = Setup(reps=2, shrink=200)
-    cloud = Cloud.simulated(setup.rows(100_000), 2)
-    assert cloud.distance(KDTree.suggest, 1.0, setup) == cloud.distance(KDTree.suggest, 1.0, setup)
+    options = RunOptions(reps=2, shrink=200)
+    cloud = PointCloud.simulated(options.rows(100_000), 2)
+    assert cloud.distance(KDTree.suggest, 1.0, options) == cloud.distance(KDTree.suggest, 1.0, options)
 
 
 def test_shared_densities_give_the_plain_distance() -> None:
     """The experiment computes the density of the rows once for all repetitions; the result is that of ``mmd``."""
-    cloud = Cloud.simulated(500, 2)
-    found = cloud.distance(KDTree.suggest, 1.0, Setup(reps=3))
+    cloud = PointCloud.simulated(500, 2)
+    found = cloud.distance(KDTree.suggest, 1.0, RunOptions(reps=3))
     plain = []
     for seed in range(3):
         mechanism = KDTree.suggest(cloud.table.schema, 500, 1.0)
@@ -89,7 +89,7 @@ def test_shared_densities_give_the_plain_distance() -> None:
 
 
 def test_clusters_keep_their_centres_when_only_their_spread_changes() -> None:
-    wide, narrow = Cloud.simulated(300, 3, 30.0), Cloud.simulated(300, 3, 3.0)
+    wide, narrow = PointCloud.simulated(300, 3, 30.0), PointCloud.simulated(300, 3, 3.0)
     assert np.abs(wide.points - narrow.points).max() < 30 * 6
 
 
@@ -98,7 +98,7 @@ def test_published_rows_are_used_where_they_are_at_hand(tmp_path: Path) -> None:
     folder.mkdir()
     np.savez(folder / "mixture_of_Gaussians_N100000_D2.npz", X_private=np.array([[0.0, 0.0], [1.0, 1.0]]))
     (folder / "mixture_of_Gaussians_N100000_D2.json").write_text('{"D": 2, "kernel_mean_EQKernel": 0.5}')
-    cloud = Cloud.published(2, Setup(data=tmp_path))
+    cloud = PointCloud.published(2, RunOptions(data=tmp_path))
     assert (cloud.table.n, cloud.xx, cloud.origin) == (2, 0.5, "published rows")
 
 
@@ -116,17 +116,17 @@ def test_an_estimate_shows_as_many_digits_as_it_has() -> None:
 
 
 def test_a_table_is_aligned() -> None:
-    table = Table(title="T", columns=("a", "long heading"), rows=(("x", None), ("yy", 0.123456)))
+    table = ResultTable(title="T", columns=("a", "long heading"), rows=(("x", None), ("yy", 0.123456)))
     assert table.text().splitlines()[2:] == ["a   long heading", "--  ------------", "x   -", "yy  0.123"]
 
 
 def test_a_setup_refuses_nonsense() -> None:
     with pytest.raises(ParameterError, match="reps"):
-        Setup(reps=0)
+        RunOptions(reps=0)
 
 
 def test_greedy_trees_break_the_bound_and_the_best_tree_does_not(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["table1", "--reps", "3", "--json", "--shrink", "25"]) == 0
+    assert main(["tree_sensitivity", "--reps", "3", "--json", "--shrink", "25"]) == 0
     (table,) = json.loads(capsys.readouterr().out)
     assert len(table["rows"]) == 9
     best = table["rows"][-1]
@@ -137,7 +137,7 @@ def test_greedy_trees_break_the_bound_and_the_best_tree_does_not(capsys: pytest.
 
 @pytest.mark.slow
 def test_the_second_table_has_a_row_for_every_method(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["table2", "--reps", "2", "--json", "--shrink", "40"]) == 0
+    assert main(["release_pmse", "--reps", "2", "--json", "--shrink", "40"]) == 0
     (table,) = json.loads(capsys.readouterr().out)
     means = {row["method"]: row["eps 4"] for row in table["rows"] if row["guarantee"]}
     assert means.keys() >= {"no privacy: the model fitted", "pmse, finite lists", "smoothed_histogram"}

@@ -1,6 +1,6 @@
 """False discoveries on perturbed histograms, everything included, against looping scipy's test over the same tables.
 
-python -m benchmarks.discoveries [--reps 1000]
+python -m benchmarks.mann_whitney [--reps 1000]
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.stats import mannwhitneyu
 
-from benchmarks.papers.discoveries import BINS, EPSILONS, SIZES
+from benchmarks.papers.false_discoveries import BINS, EPSILONS, SIZES
 from benchmarks.timing import best_times, show
 from dpsynth_core.inference import mann_whitney_counts
 from dpsynth_core.inference.experiments import ordinary_pvalues
@@ -29,14 +29,14 @@ def main() -> None:
     chosen = parser.parse_args()
     settings = [(n, epsilon) for n in SIZES for epsilon in EPSILONS]
     tables = [released(n, epsilon, chosen.reps, seed) for seed, (n, epsilon) in enumerate(settings)]
-    place = np.arange(BINS)
-    rows = [[(np.repeat(place, a), np.repeat(place, b)) for a, b in part.astype(int)] for part in tables]
+    values = np.arange(BINS)
+    rows = [[(np.repeat(values, a), np.repeat(values, b)) for a, b in part.astype(int)] for part in tables]
 
     def one(seed: int) -> np.ndarray:
         return ordinary_pvalues(released(*settings[seed], chosen.reps, seed), np.random.default_rng(0), centre=True)
 
     def whole() -> list[np.ndarray]:
-        with ThreadPoolExecutor(os.cpu_count()) as pool:  # as ``reproduce discoveries`` does
+        with ThreadPoolExecutor(os.cpu_count()) as pool:  # as the reproduction does
             return list(pool.map(one, range(len(settings))))
 
     def tests() -> list[np.ndarray]:
@@ -56,6 +56,7 @@ def released(n: int, epsilon: float, reps: int, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     null, _ = populations(n1=n // 2, n2=n - n // 2, effect=1.0)
     law = law_of(PerturbedHistogram(placement="centre"), (2, BINS), n, Fraction(str(epsilon)))
+    assert law is not None
     return law.run(null.counts(reps, BINS, rng), rng)
 
 

@@ -1,12 +1,13 @@
 """A greedy tree with rpart's rules, against scikit-learn growing one with the same limits: no pruning, no rpart.
 
-python -m benchmarks.trees [--rows 5000]
+python -m benchmarks.greedy_trees [--rows 5000]
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from functools import partial
 
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier
@@ -44,9 +45,9 @@ def main() -> None:
         both, label = np.vstack([original, synthetic]), np.repeat([0, 1], rows)
         times = best_times(
             {
-                "scikit-learn": lambda both=both, label=label: scikit_tree(both, label),
-                "cart_pmse": lambda a=original, b=synthetic: cart_pmse(a, b, cp=0.001, **LIMITS),
-                "fit_tree, with words": lambda a=original, b=synthetic: fit_tree(a, b, cp=0.001, **LIMITS),
+                "scikit-learn": partial(scikit_tree, both, label),
+                "cart_pmse": partial(cart_pmse, original, synthetic, cp=0.001, **LIMITS),
+                "fit_tree, with words": partial(fit_tree, original, synthetic, cp=0.001, **LIMITS),
             },
             rounds=9,
         )

@@ -1,6 +1,6 @@
 """What to begin with: a KD tree or Private-PGM, by the number of columns. Takes minutes, so it runs only by itself.
 
-python -m benchmarks.first_choice [--reps 3]
+python -m benchmarks.kd_tree_or_private_pgm [--reps 3]
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from statistics import fmean
 import numpy as np
 import pandas as pd
 
-from benchmarks.papers.mixed import SCHEMA, six_columns
+from benchmarks.papers.mixed_columns import SCHEMA, six_columns
 from dpsynth_core.diagnostics import TablePair
 from dpsynth_core.diagnostics.pairs import mean_pair_variation
 from dpsynth_core.mechanisms import MECHANISMS

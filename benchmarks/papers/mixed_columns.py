@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from benchmarks.papers.base import Estimate, Setup, Table
+from benchmarks.papers.base import CellValue, Estimate, ResultTable, RunOptions
 from dpsynth_core.diagnostics import TablePair
 from dpsynth_core.diagnostics.pairs import correlation_differences
 from dpsynth_core.diagnostics.total_variation import total_variation
@@ -49,7 +49,7 @@ SCHEMA = Schema.from_dict(
 )
 
 
-class Score(NamedTuple):
+class MixedErrors(NamedTuple):
     """How far a release is from its original; 0 is best."""
 
     marginal: float
@@ -66,44 +66,44 @@ MEASURES = {
 }
 
 
-def mixed(setup: Setup) -> Iterator[Table]:
+def mixed_columns(options: RunOptions) -> Iterator[ResultTable]:
     """Six mixed columns: errors of single columns, of correlations, and of the whole table, over epsilon."""
-    n = setup.rows(ROWS)
-    found: dict[tuple[str, float], list[Score]] = {}
+    n = options.rows(ROWS)
+    found: dict[tuple[str, float], list[MixedErrors]] = {}
     refused = 0
     floor = []
-    for rep, seed in enumerate(setup.seeds):
+    for rep, seed in enumerate(options.seeds):
         rng = np.random.default_rng(rep)
         original = PrivateTable(six_columns(n, rng), SCHEMA)
-        floor.append(_score(original, six_columns(n, rng), 0.0))
+        floor.append(_errors(original, six_columns(n, rng), 0.0))
         for name, mechanism in METHODS.items():
             for epsilon in EPSILONS:
-                setup.say(f"Repetition {rep + 1} of {setup.reps}: {name}, epsilon {epsilon:g}")
+                options.report(f"Repetition {rep + 1} of {options.reps}: {name}, epsilon {epsilon:g}")
                 start = perf_counter()
                 try:
                     table = synthesize(original, mechanism, epsilon=epsilon, seed=seed).sample()
                 except DPSynthError:
                     refused += 1  # random walks that did not agree
                     continue
-                found.setdefault((name, epsilon), []).append(_score(original, table, perf_counter() - start))
+                found.setdefault((name, epsilon), []).append(_errors(original, table, perf_counter() - start))
     for field, title in MEASURES.items():
-        rows = [
-            (name, *(Estimate.of([getattr(s, field) for s in found[name, e]]) if (name, e) in found else None
-                     for e in EPSILONS))
-            for name in METHODS
-        ]  # fmt: skip
+        rows: list[tuple[CellValue, ...]] = []
+        for name in METHODS:
+            cells = [[getattr(errors, field) for errors in found.get((name, e), ())] for e in EPSILONS]
+            rows.append((name, *(Estimate.of(values) if values else None for values in cells)))
         fresh = Estimate.of([getattr(score, field) for score in floor])
         if field != "seconds":
-            rows.insert(0, ("a fresh sample of the same law", fresh, *[None] * (len(EPSILONS) - 1)))
-        yield Table(
+            rows.insert(0, ("a fresh sample of the same distribution", fresh, *[None] * (len(EPSILONS) - 1)))
+        yield ResultTable(
             title=f"Six mixed columns: {title}",
-            notes=(f"{setup.reps} repetitions, n = {n:,}; {refused} release(s) refused: the walks did not agree.",),
-            columns=("method", *(f"eps {epsilon:g}" for epsilon in EPSILONS)), rows=tuple(rows),
-        )  # fmt: skip
+            notes=(f"{options.reps} repetitions, n = {n:,}; {refused} release(s) refused: the walks did not agree.",),
+            columns=("method", *(f"eps {epsilon:g}" for epsilon in EPSILONS)),
+            rows=tuple(rows),
+        )
 
 
 def six_columns(n: int, rng: np.random.Generator) -> pd.DataFrame:
-    """People: an age, then what hangs together with it and with what came before."""
+    """People: an age, then columns that depend on it and on those before them."""
     age = np.clip(np.rint(rng.gamma(6.0, 7.5, n) + 10), 18, 90).astype(np.int64)
     taught = rng.normal(0.6 - 0.015 * (age - 45), 1.0, n)
     degree = np.digitize(taught, [0.2, 1.2])
@@ -125,14 +125,16 @@ def six_columns(n: int, rng: np.random.Generator) -> pd.DataFrame:
     )
 
 
-def _score(original: PrivateTable, table: pd.DataFrame, seconds: float) -> Score:
+def _errors(original: PrivateTable, table: pd.DataFrame, seconds: float) -> MixedErrors:
     pair = TablePair.of(original, table)
     ranges = {column.name: BINS for column in SCHEMA if column.is_numeric}
     single = [
         total_variation(*pair.counts([name], {name: ranges[name]} if name in ranges else {})) for name in pair.names
     ]
     moved = correlation_differences(pair)["difference"].abs()
-    return Score(
-        marginal=float(np.mean(single)), correlation=math.nan if moved.isna().any() else float(moved.mean()),
-        tree=cart_pmse(original.rows(), table, cp=CP), seconds=seconds,
-    )  # fmt: skip
+    return MixedErrors(
+        marginal=float(np.mean(single)),
+        correlation=math.nan if moved.isna().any() else float(moved.mean()),
+        tree=cart_pmse(original.rows(), table, cp=CP),
+        seconds=seconds,
+    )

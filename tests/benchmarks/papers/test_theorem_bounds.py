@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from benchmarks.papers.bounds import filtering_threshold, largest_noise, theorem_bound
+from benchmarks.papers.theorem_bounds import filtering_threshold, largest_noise, theorem_bound
 from dpsynth_core.diagnostics.mmd.distance import sup_density_distance
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.mechanisms.kd_grid import KDGrid
@@ -98,9 +98,17 @@ def test_rounding_never_costs_more_than_one() -> None:
 )
 def test_a_violated_condition_is_named(theorem: int, parameter: str, words: str, change: dict[str, object]) -> None:
     facts: dict[str, object] = {
-        "n": 5000, "epsilon": 1.0, "delta": 0.1, "dimensions": 1, "width": 1.0, "cells": 9,
-        "heavy": 4, "light": 100, "sigma": 1.0, **change,
-    }  # fmt: skip
+        "n": 5000,
+        "epsilon": 1.0,
+        "delta": 0.1,
+        "dimensions": 1,
+        "width": 1.0,
+        "cells": 9,
+        "heavy": 4,
+        "light": 100,
+        "sigma": 1.0,
+        **change,
+    }
     with pytest.raises(ParameterError, match=words) as caught:
         theorem_bound(theorem, **facts)  # type: ignore[arg-type]
     assert caught.value.parameter == parameter
@@ -142,9 +150,16 @@ def test_the_bound_holds_as_often_as_promised(theorem: int, dimensions: int, bin
     counts = table.counts().counts
     b = largest_noise(epsilon=epsilon, delta=delta)
     bound = theorem_bound(
-        theorem, n=n, epsilon=epsilon, delta=delta, dimensions=dimensions, width=10 / bins / bandwidth,
-        cells=bins**dimensions, heavy=int((counts >= b).sum()), light=int(counts[counts < 3 * b].sum()),
-    )  # fmt: skip
+        theorem,
+        n=n,
+        epsilon=epsilon,
+        delta=delta,
+        dimensions=dimensions,
+        width=10 / bins / bandwidth,
+        cells=bins**dimensions,
+        heavy=int((counts >= b).sum()),
+        light=int(counts[counts < 3 * b].sum()),
+    )
     assert bound < 0.75, "a bound that says nothing would hold trivially"
     threshold = 1 if theorem == 3 else filtering_threshold(epsilon=epsilon, delta=delta)
     grid = KDGrid(bins=bins, threshold=threshold, placement="centre")

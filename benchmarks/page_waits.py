@@ -1,6 +1,6 @@
 """What a visitor waits for in a real browser, against what was promised. Needs Chromium, so it runs only by itself.
 
-python -m benchmarks.pages [--rounds 3]
+python -m benchmarks.page_waits [--rounds 3]
 """
 
 from __future__ import annotations

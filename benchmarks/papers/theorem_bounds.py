@@ -91,9 +91,11 @@ def theorem_bound(
     )
     if cells > 1 / delta:
         raise ParameterError(
-            "cells", cells, allowed=f"at most 1/delta = {1 / delta:g} (Theorem {theorem}, through Lemma 17)",
+            "cells",
+            cells,
+            allowed=f"at most 1/delta = {1 / delta:g} (Theorem {theorem}, through Lemma 17)",
             remedy="Take a smaller delta or fewer cells.",
-        )  # fmt: skip
+        )
     if theorem == 3:
         return grid.worst_case(cells)
     if theorem == 5:
@@ -127,9 +129,11 @@ class _Grid:
         """Theorem 3."""
         if cells * self.b >= self.n:
             raise ParameterError(
-                "cells", cells, allowed=f"fewer than epsilon n / (4 ln(1/delta)) = {self.n / self.b:g} (Theorem 3)",
+                "cells",
+                cells,
+                allowed=f"fewer than epsilon n / (4 ln(1/delta)) = {self.n / self.b:g} (Theorem 3)",
                 remedy="Take fewer cells, or Theorem 5 with a threshold.",
-            )  # fmt: skip
+            )
         return 2 / (self.n / (cells * self.b) - 1) + self.rounding
 
     def beyond_worst_case(self, heavy: float, light: float) -> float:
@@ -137,9 +141,11 @@ class _Grid:
         least = self.n - light - heavy * self.b  # total of the cells that are kept, Lemma 22
         if least <= 0:
             raise ParameterError(
-                "light", light, allowed="such that n > m + 4 M ln(1/delta) / epsilon (Theorem 5, through Lemma 22)",
+                "light",
+                light,
+                allowed="such that n > m + 4 M ln(1/delta) / epsilon (Theorem 5, through Lemma 22)",
                 remedy="Too few rows lie in cells that stand out: take wider cells, a larger epsilon or delta.",
-            )  # fmt: skip
+            )
         return (light + 2 * heavy * self.b) / least + light / self.n + self.rounding
 
     def gaussian(self, sigma: float) -> float:
@@ -152,17 +158,21 @@ class _Grid:
         heavy = math.pow(12 * sigma / self.w * math.sqrt(math.log(self.n)), self.d)  # M, Equation 16
         if self.n < 16 * log_delta * heavy:
             raise ParameterError(
-                "n", self.n, allowed=f"at least 16 ln(1/delta) (12 sigma/w)^d ln(n)^(d/2) = {16 * log_delta * heavy:g} "
-                "(Theorem 6)", remedy="Take wider cells or more rows.",
-            )  # fmt: skip
+                "n",
+                self.n,
+                allowed=f"at least 16 ln(1/delta) (12 sigma/w)^d ln(n)^(d/2) = {16 * log_delta * heavy:g} (Theorem 6)",
+                remedy="Take wider cells or more rows.",
+            )
         # Share of rows in light cells, m/n (Lemma 28), without its factor (16 ln(1/delta))^(1/3).
         tail = math.exp(-self.d / 3 * (math.log(relative) - 2)) / math.cbrt(self.epsilon * self.n)
         light = math.cbrt(16 * log_delta) * tail * self.n
         if light + heavy * self.b > self.n / 2:
             raise ParameterError(
-                "epsilon", self.epsilon, allowed="such that epsilon m + 4 M ln(1/delta) <= epsilon n / 2 (Theorem 6, "
-                "through Equation 18)", remedy="Take wider cells, more rows or a larger epsilon.",
-            )  # fmt: skip
+                "epsilon",
+                self.epsilon,
+                allowed="such that epsilon m + 4 M ln(1/delta) <= epsilon n / 2 (Theorem 6, through Equation 18)",
+                remedy="Take wider cells, more rows or a larger epsilon.",
+            )
         return 8 * math.cbrt(log_delta) * tail + 16 * log_delta * heavy / (self.epsilon * self.n) + self.rounding
 
 

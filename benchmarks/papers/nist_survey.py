@@ -22,7 +22,7 @@ def nist_table(folder: Path) -> tuple[pd.DataFrame, Schema]:
     """7,634 people in Massachusetts, 24 columns."""
     file, facts = folder / "ma2019.csv", folder / "crc_data_dictionary.json"
     if not file.exists():
-        raise DPSynthError(f"{file.name} is not in the folder of published data: see --data.")
+        raise DPSynthError(f"{file.name} is missing from the folder {folder.name!r} of the published data (--data).")
     texts = pd.read_csv(file, dtype=str, keep_default_na=False)
     words: dict[str, dict[str, Any]] = json.loads(facts.read_text(encoding="utf-8"))
     columns = [_column(name, words[name].get("values", {}), texts[name]) for name in map(str, texts)]
@@ -36,9 +36,14 @@ def _column(name: str, values: Mapping[str, Any], texts: pd.Series[str]) -> dict
         ends = [float(values["min"]), float(values["max"]), *(float(code) for code in values if code.isdigit())]
         whole = all(end.is_integer() for end in ends)
         return {
-            "name": name, "kind": "integer" if whole else "continuous", "lower": min(ends), "upper": max(ends),
-            "bins": BINS, "nullable": MISSING in values, "public": True,
-        }  # fmt: skip
+            "name": name,
+            "kind": "integer" if whole else "continuous",
+            "lower": min(ends),
+            "upper": max(ends),
+            "bins": BINS,
+            "nullable": MISSING in values,
+            "public": True,
+        }
     # Industry codes are the one list that the dictionary only points to; here it is those that occur.
     labels = list(values) or sorted(set(texts))
     return {"name": name, "kind": "categorical", "categories": labels, "public": True}

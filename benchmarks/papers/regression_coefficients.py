@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from benchmarks.papers.base import Cell, Estimate, Setup, Table
+from benchmarks.papers.base import CellValue, Estimate, MechanismFactory, ResultTable, RunOptions
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.inference.regression.design import build
 from dpsynth_core.inference.regression.fitting import fit
@@ -29,18 +29,16 @@ ROWS = 5_000
 EPSILONS = (0.25, 0.5, 1.0)
 BOUNDS = (2, 4, 5, 10)
 """Declared bounds in standard deviations around the mean; values beyond them are moved to them."""
-CENTRES, DEVIATIONS = (2.0, -1.5), (10.0, 34.0**0.5)
+CENTRES, STDS = (2.0, -1.5), (10.0, 34.0**0.5)
 """Of x1 and x2 under the simulation: known, not read from the rows."""
 COPIES = 10
 """Synthetic tables of the paper's noisy Bayes, each at a tenth of epsilon, whose estimates are averaged."""
 
-Chooser: TypeAlias = Callable[[Schema, int, Amount], Mechanism]
-"""Parameters from public facts."""
 Method: TypeAlias = Callable[[PrivateTable, float, int | None], FloatArray]
 """Intercept and slope from a private table at an epsilon, with a seed or with release noise."""
 
 
-def synthetic_method(choose: Chooser, copies: int = 1) -> Method:
+def synthetic_method(choose: MechanismFactory, copies: int = 1) -> Method:
     """Least squares on synthetic tables, each at its share of epsilon, averaged."""
 
     def run(table: PrivateTable, epsilon: float, seed: int | None) -> FloatArray:
@@ -81,21 +79,21 @@ METHODS: dict[str, Method] = {
 """What is compared under declared bounds."""
 
 
-def regression(setup: Setup) -> Iterator[Table]:
+def regression_coefficients(options: RunOptions) -> Iterator[ResultTable]:
     """Absolute error of private regression coefficients by method, bounds and epsilon: Figures 2 and 4."""
-    rows = setup.rows(ROWS)
-    errors = {name: _errors(name, method, setup, rows) for name, method in _every_method().items()}
-    for place, coefficient in enumerate(("intercept", "slope")):
-        cells: list[tuple[Cell, ...]] = []
+    rows = options.rows(ROWS)
+    errors = {name: _errors(name, method, options, rows) for name, method in _every_method().items()}
+    for index, coefficient in enumerate(("intercept", "slope")):
+        cells: list[tuple[CellValue, ...]] = []
         for name, by_bound in errors.items():
             for bound, found in by_bound.items():
-                line = [Estimate.of([float(error[place]) for error in found[epsilon]]) for epsilon in EPSILONS]
+                line = [Estimate.of([float(error[index]) for error in found[epsilon]]) for epsilon in EPSILONS]
                 cells.append((name, bound, *line))
-        yield Table(
+        yield ResultTable(
             title=f"Absolute error of the {coefficient} of x2 on x1: Figures 2 and 4",
             notes=(
-                f"Against least squares on the same {rows:,} simulated rows before bounds; {setup.reps} repetitions, "
-                f"each with rows of its own. {'Release' if setup.secure else 'Simulation'} noise.",
+                f"Against least squares on the same {rows:,} simulated rows before bounds; {options.reps} repetitions, "
+                f"each with rows of its own. {'Release' if options.secure else 'Simulation'} noise.",
                 "The paper gives pictures, not numbers. Bounds are in standard deviations around the known means.",
             ),
             columns=("method", "bounds", *(f"eps {epsilon:g}" for epsilon in EPSILONS)),
@@ -111,16 +109,16 @@ def _every_method() -> dict[str, Method]:
     return every
 
 
-def _errors(name: str, method: Method, setup: Setup, rows: int) -> dict[str, dict[float, list[FloatArray]]]:
+def _errors(name: str, method: Method, options: RunOptions, rows: int) -> dict[str, dict[float, list[FloatArray]]]:
     """By bounds and epsilon, the absolute errors of intercept and slope in every repetition."""
     bounds = (10,) if name.startswith(("bayes", "pmse")) else BOUNDS
     found: dict[str, dict[float, list[FloatArray]]] = {}
     for bound in bounds:
-        setup.say(f"Running {name} with bounds of {bound} standard deviations")
+        options.report(f"Running {name} with bounds of {bound} standard deviations")
         schema = _schema(bound)
         by_epsilon: dict[float, list[FloatArray]] = {epsilon: [] for epsilon in EPSILONS}
-        for place, seed in enumerate(setup.seeds):
-            frame = simulate_bivariate(rows, np.random.default_rng([2018, place]))
+        for index, seed in enumerate(options.seeds):
+            frame = simulate_bivariate(rows, np.random.default_rng([2018, index]))
             truth, table = np.polyfit(frame["x1"], frame["x2"], 1)[::-1], PrivateTable(frame, schema)
             for epsilon in EPSILONS:
                 by_epsilon[epsilon].append(np.abs(method(table, epsilon, seed) - truth))
@@ -131,7 +129,7 @@ def _errors(name: str, method: Method, setup: Setup, rows: int) -> dict[str, dic
 def _schema(bound: int) -> Schema:
     facts = [
         numeric(name, centre - bound * deviation, centre + bound * deviation, bins=32, origin="public knowledge")
-        for name, centre, deviation in zip(("x1", "x2"), CENTRES, DEVIATIONS, strict=True)
+        for name, centre, deviation in zip(("x1", "x2"), CENTRES, STDS, strict=True)
     ]
     return Schema.from_dict({"columns": facts})
 

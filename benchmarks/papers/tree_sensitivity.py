@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from benchmarks.papers.base import Cell, Estimate, Setup, Table
+from benchmarks.papers.base import CellValue, Estimate, ResultTable, RunOptions
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.trees.cart import cart_pmse
 from dpsynth_core.trees.optimal import optimal_tree_pmse
@@ -14,15 +14,21 @@ from dpsynth_core.trees.optimal import optimal_tree_pmse
 ROWS = 5_000
 DRAWS_PER_REP = 10
 PUBLISHED = {
-    (0.01, 1): 0.0, (0.01, 2): 0.3, (0.01, 5): 0.6, (0.01, 30): 0.7,
-    (0.001, 1): 0.0, (0.001, 2): 0.5, (0.001, 5): 2.0, (0.001, 30): 2.5,
-}  # fmt: skip
+    (0.01, 1): 0.0,
+    (0.01, 2): 0.3,
+    (0.01, 5): 0.6,
+    (0.01, 30): 0.7,
+    (0.001, 1): 0.0,
+    (0.001, 2): 0.5,
+    (0.001, 5): 2.0,
+    (0.001, 30): 2.5,
+}
 """Percentage of 1,000,000 simulations that violate 1/n, by cp and depth (30 is rpart's own limit)."""
 
 
-def table1(setup: Setup) -> Iterator[Table]:
+def tree_sensitivity(options: RunOptions) -> Iterator[ResultTable]:
     """How often one row moves a greedy tree's pMSE further than the bound, by depth and complexity."""
-    n, draws = setup.rows(ROWS), DRAWS_PER_REP * setup.reps
+    n, draws = options.rows(ROWS), DRAWS_PER_REP * options.reps
     scores: dict[tuple[str, str], Callable[[FloatArray, FloatArray], float]] = {
         (_depth(depth), str(cp)): _greedy(depth, cp) for cp, depth in PUBLISHED
     }
@@ -30,12 +36,12 @@ def table1(setup: Setup) -> Iterator[Table]:
     moved: dict[tuple[str, str], list[float]] = {key: [] for key in scores}
     for number in range(draws):
         if number % 10 == 0:
-            setup.say(f"Simulation {number + 1} of {draws}")
+            options.report(f"Simulation {number + 1} of {draws}")
         original, neighbour, synthetic = _simulate(n, np.random.default_rng(number))
         for key, score in scores.items():
             moved[key].append(n * abs(score(original, synthetic) - score(neighbour, synthetic)))
-    published: list[Cell] = [*PUBLISHED.values(), None]
-    yield Table(
+    published: list[CellValue] = [*PUBLISHED.values(), None]
+    yield ResultTable(
         title="One replaced row: simulations in which the pMSE moves by more than a bound (%)",
         notes=(
             f"{draws} simulations, n = {n}: X1 ~ N(2, 10), X2 ~ N(-2.5 + 0.5 X1, 3); N(0, 25) added to one row; "

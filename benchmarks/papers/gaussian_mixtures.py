@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.papers.base import Cell, Estimate, Setup, Table
-from benchmarks.papers.bounds import filtering_threshold, largest_noise, theorem_bound
+from benchmarks.papers.base import CellValue, Estimate, MechanismFactory, ResultTable, RunOptions
+from benchmarks.papers.theorem_bounds import filtering_threshold, largest_noise, theorem_bound
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.diagnostics.mmd.distance import kernel_density, kernel_mean
 from dpsynth_core.errors import ParameterError
@@ -36,17 +37,14 @@ from dpsynth_core.table.schema import Schema
 
 EPSILONS = (0.01, 0.1, 1.0)
 BEST_PUBLISHED = {2: (0.133, 0.0184, 0.00251), 5: (0.361, 0.0678, 0.0341)}
-"""By dimension and epsilon: the smallest distance published without rows leaked, all by Balog's algorithm 2."""
+"""By dimension and epsilon: the smallest distance published without leaked rows, all by Balog's algorithm 2."""
 PUBLISHED: tuple[tuple[str, str, tuple[float, ...]], ...] = (
     ("Balog alg. 1, random public points", "(epsilon, 1e-6)", (0.154, 0.0237, 0.00257, 0.409, 0.232, 0.208)),
     ("Balog alg. 2", "(epsilon, 1e-6)", (0.133, 0.0184, 0.00251, 0.361, 0.0678, 0.0341)),
     ("Balog alg. 1, real rows leaked", "not private", (0.0564, 0.00934, 0.00086, 0.0789, 0.0149, 0.00254)),
     ("KD tree, naive, bounds [-700, 800]", "not stated", (0.052, 0.0125, 0.0039, 0.346, 0.106, 0.0355)),
 )
-"""Figures that come with the data, D = 2 first: Balog's as published, and a KD tree that somebody hardly tuned."""
-
-Chooser: TypeAlias = Callable[[Schema, int, Amount], Mechanism]
-"""Parameters from public facts."""
+"""Figures that come with the data, D = 2 first: Balog's as published, and a hardly tuned KD tree."""
 
 FULL, REDUCED = 100_000, 20_000
 """Rows of the published data, and of simulated data whose own exact distances would take too long at that size."""
@@ -63,24 +61,23 @@ def paper_rule(schema: Schema, n: int, epsilon: Amount) -> KDTree:
     return replace(KDTree.suggest(schema, n, epsilon), rule="levels", max_levels=depth)
 
 
-METHODS: dict[str, Chooser] = {
+METHODS: dict[str, MechanismFactory] = {
     "kd_tree, suggested": KDTree.suggest,
     "kd_tree, paper's split rule": paper_rule,
     "kd_grid, suggested": KDGrid.suggest,
     "perturbed_histogram, suggested": PerturbedHistogram.suggest,
     "smoothed_histogram, suggested": SmoothedHistogram.suggest,
 }
-"""What is run against the published figures; the first is the one that counts."""
+"""What is compared with the published figures; the first is the one that counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cloud:
+class PointCloud:
     """Points to be synthesized, and what their distances need."""
 
     points: FloatArray
-    """The rows."""
     table: PrivateTable
-    """The rows behind their declared bounds."""
+    """The same rows within their declared bounds."""
     gamma: float
     """Of the kernel: 1 / (10^4 D), as Balog et al. have it."""
     xx: float
@@ -89,7 +86,7 @@ class Cloud:
     """Published or simulated."""
 
     @classmethod
-    def of(cls, points: FloatArray, *, origin: str, xx: float | None = None) -> Cloud:
+    def of(cls, points: FloatArray, *, origin: str, xx: float | None = None) -> PointCloud:
         """With bounds of the mixture example on every column."""
         dimensions = points.shape[1]
         gamma = 1 / (1e4 * dimensions)
@@ -97,16 +94,19 @@ class Cloud:
         names = [f"x{i + 1}" for i in range(dimensions)]
         schema = Schema.from_dict({"columns": [{**fact, "name": name} for name in names]})
         return cls(
-            points=points, table=PrivateTable(pd.DataFrame(points, columns=names), schema), gamma=gamma,
-            xx=kernel_mean(points, points, gamma) if xx is None else xx, origin=origin,
-        )  # fmt: skip
+            points=points,
+            table=PrivateTable(pd.DataFrame(points, columns=names), schema),
+            gamma=gamma,
+            xx=kernel_mean(points, points, gamma) if xx is None else xx,
+            origin=origin,
+        )
 
     @classmethod
-    def published(cls, dimensions: int, setup: Setup) -> Cloud:
-        """The rows of Balog et al. where they are at hand, else as many from the same law."""
-        stem = setup.data / "balog2018" / f"mixture_of_Gaussians_N100000_D{dimensions}"
-        if not stem.with_suffix(".npz").exists() or setup.shrink > 1:
-            return cls.simulated(setup.rows(FULL), dimensions)
+    def published(cls, dimensions: int, options: RunOptions) -> PointCloud:
+        """The rows of Balog et al. if their files are given, else as many from the same distribution."""
+        stem = (options.data or Path()) / "balog2018" / f"mixture_of_Gaussians_N100000_D{dimensions}"
+        if options.data is None or options.shrink > 1 or not stem.with_suffix(".npz").exists():
+            return cls.simulated(options.rows(FULL), dimensions)
         with np.load(stem.with_suffix(".npz")) as file:
             points = np.asarray(file["X_private"], dtype=np.float64)
         facts = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
@@ -114,23 +114,23 @@ class Cloud:
         return cls.of(points, origin="published rows", xx=float(xx))
 
     @classmethod
-    def simulated(cls, rows: int, dimensions: int, deviation: float = 30.0) -> Cloud:
-        """Rows from the same law; equal dimensions share their centres."""
+    def simulated(cls, rows: int, dimensions: int, deviation: float = 30.0) -> PointCloud:
+        """Rows from the same distribution; equal dimensions share their centres."""
         rng = np.random.default_rng(SIMULATION_SEED)
         rows_drawn = simulate_mixture(rows, rng, dimensions=dimensions, std=deviation)
         return cls.of(rows_drawn.to_numpy(dtype=np.float64), origin="simulated rows")
 
-    def part(self, rows: int) -> Cloud:
+    def part(self, rows: int) -> PointCloud:
         """Some of the rows, chosen at random."""
         if rows >= len(self.points):
             return self
         chosen = np.random.default_rng(SIMULATION_SEED).choice(len(self.points), rows, replace=False)
-        return Cloud.of(self.points[chosen], origin=self.origin)
+        return PointCloud.of(self.points[chosen], origin=self.origin)
 
-    def distance(self, choose: Chooser, epsilon: float, setup: Setup) -> Estimate:
+    def distance(self, choose: MechanismFactory, epsilon: float, options: RunOptions) -> Estimate:
         """MMD between the rows and the weighted centres that a mechanism releases, over repetitions."""
         mechanism = choose(self.table.schema, self.table.n, epsilon)
-        models = [_fit(self.table, mechanism, epsilon, seed) for seed in setup.seeds]
+        models = [_fit(self.table, mechanism, epsilon, seed) for seed in options.seeds]
         centres = [model.centres() for model in models]
         # Repetitions share most of their boxes, so the density of the rows is computed once for each centre.
         distinct, which = np.unique(np.concatenate(centres), axis=0, return_inverse=True)
@@ -146,35 +146,35 @@ class Cloud:
         return math.sqrt(max(0.0, self.xx - 2 * float(weights @ density) + yy))
 
 
-def balog(setup: Setup) -> Iterator[Table]:
+def gaussian_mixtures(options: RunOptions) -> Iterator[ResultTable]:
     """Distance between mixtures of Gaussians and their private releases, beside the published figures."""
     clouds = {}
     for dimensions in BEST_PUBLISHED:
-        setup.say(f"Reading the mixture in {dimensions} dimensions")
-        clouds[dimensions] = Cloud.published(dimensions, setup)
-    yield _against_published(clouds, setup)
-    yield _by_rows(clouds[5], setup)
-    yield _by_deviation(setup)
-    yield _by_dimension(setup)
-    yield _against_theorems(setup)
+        options.report(f"Reading the mixture in {dimensions} dimensions")
+        clouds[dimensions] = PointCloud.published(dimensions, options)
+    yield _against_published(clouds, options)
+    yield _by_rows(clouds[5], options)
+    yield _by_deviation(options)
+    yield _by_dimension(options)
+    yield _against_theorems(options)
 
 
-def _against_published(clouds: dict[int, Cloud], setup: Setup) -> Table:
+def _against_published(clouds: dict[int, PointCloud], options: RunOptions) -> ResultTable:
     """Figures 3a and 3b."""
-    ours = {title: _row(title, clouds.values(), choose, setup) for title, choose in METHODS.items()}
+    ours = {title: _row(title, clouds.values(), choose, options) for title, choose in METHODS.items()}
     best = [value for dimensions in clouds for value in BEST_PUBLISHED[dimensions]]
     full = all(cloud.table.n == FULL for cloud in clouds.values())
-    verdict: list[Cell] = [
+    verdict: list[CellValue] = [
         ("yes" if own.mean < other else "no") if full else None
         for own, other in zip(next(iter(ours.values())), best, strict=True)
     ]
-    rows: list[tuple[Cell, ...]] = [(title, "epsilon", *cells) for title, cells in ours.items()]
+    rows: list[tuple[CellValue, ...]] = [(title, "epsilon", *cells) for title, cells in ours.items()]
     rows += [(title, guarantee, *cells) for title, guarantee, cells in PUBLISHED]
     sizes = ", ".join(f"D{d}: {cloud.table.n:,} {cloud.origin}" for d, cloud in clouds.items())
-    return Table(
+    return ResultTable(
         title="Distance (MMD) to the mixtures of Balog et al.: Figures 3a and 3b",
         notes=(
-            f"{sizes}. Smaller is better. {_noise(setup)}",
+            f"{sizes}. Smaller is better. {_noise(options)}",
             "The others' figures come with the data (n = 100,000): their best over all sizes of the synthetic table.",
         ),
         columns=("method", "guarantee", *(f"D{d} eps {epsilon:g}" for d in clouds for epsilon in EPSILONS)),
@@ -182,64 +182,64 @@ def _against_published(clouds: dict[int, Cloud], setup: Setup) -> Table:
     )
 
 
-def _by_rows(cloud: Cloud, setup: Setup) -> Table:
+def _by_rows(cloud: PointCloud, options: RunOptions) -> ResultTable:
     """Figure 9."""
-    parts = [cloud.part(setup.rows(rows)) for rows in (1_000, 10_000, FULL)]
+    parts = [cloud.part(options.rows(rows)) for rows in (1_000, 10_000, FULL)]
     return _epsilon_table(
         "Distance (MMD) by number of rows, D = 5: Figure 9",
         f"kd_tree, suggested; {cloud.origin}, the smaller tables drawn from the largest.",
         {f"n = {part.table.n:,}": part for part in parts},
-        setup,
+        options,
     )
 
 
-def _by_deviation(setup: Setup) -> Table:
+def _by_deviation(options: RunOptions) -> ResultTable:
     """Figure 10."""
-    rows = setup.rows(REDUCED)
+    rows = options.rows(REDUCED)
     return _epsilon_table(
         "Distance (MMD) by spread of the clusters, D = 10: Figure 10",
         f"kd_tree, suggested; {rows:,} simulated rows with the same cluster centres.",
-        {f"sigma = {deviation:g}": Cloud.simulated(rows, 10, deviation) for deviation in (30.0, 3.0)},
-        setup,
+        {f"sigma = {deviation:g}": PointCloud.simulated(rows, 10, deviation) for deviation in (30.0, 3.0)},
+        options,
     )
 
 
-def _by_dimension(setup: Setup) -> Table:
+def _by_dimension(options: RunOptions) -> ResultTable:
     """Figure 3c."""
-    rows = setup.rows(REDUCED)
+    rows = options.rows(REDUCED)
     return _epsilon_table(
         "Distance (MMD) by dimension: Figure 3c",
         f"kd_tree, suggested; {rows:,} simulated rows (fewer than the paper's, to keep every distance exact).",
-        {f"D = {dimensions}": Cloud.simulated(rows, dimensions) for dimensions in (2, 5, 10, 20, 30)},
-        setup,
+        {f"D = {dimensions}": PointCloud.simulated(rows, dimensions) for dimensions in (2, 5, 10, 20, 30)},
+        options,
     )
 
 
-def _epsilon_table(title: str, note: str, clouds: dict[str, Cloud], setup: Setup) -> Table:
-    return Table(
+def _epsilon_table(title: str, note: str, clouds: dict[str, PointCloud], options: RunOptions) -> ResultTable:
+    return ResultTable(
         title=title,
-        notes=(f"{note} {_noise(setup)}",),
+        notes=(f"{note} {_noise(options)}",),
         columns=("data", *(f"eps {epsilon:g}" for epsilon in EPSILONS)),
-        rows=tuple((name, *_row(name, [cloud], KDTree.suggest, setup)) for name, cloud in clouds.items()),
+        rows=tuple((name, *_row(name, [cloud], KDTree.suggest, options)) for name, cloud in clouds.items()),
     )
 
 
-def _row(title: str, clouds: Iterable[Cloud], choose: Chooser, setup: Setup) -> list[Estimate]:
-    setup.say(f"Running {title}")
-    return [cloud.distance(choose, epsilon, setup) for cloud in clouds for epsilon in EPSILONS]
+def _row(title: str, clouds: Iterable[PointCloud], choose: MechanismFactory, options: RunOptions) -> list[Estimate]:
+    options.report(f"Running {title}")
+    return [cloud.distance(choose, epsilon, options) for cloud in clouds for epsilon in EPSILONS]
 
 
-def _against_theorems(setup: Setup) -> Table:
+def _against_theorems(options: RunOptions) -> ResultTable:
     """Figure 4: how far the theory is from what happens."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[CellValue, ...]] = []
     for dimensions, bins in ((1, 100), (2, 32), (3, 16)):
-        setup.say(f"Running kd_grid on a Gaussian in {dimensions} dimension(s)")
-        rows += _theorem_rows(dimensions, bins, setup)
-    return Table(
+        options.report(f"Running kd_grid on a Gaussian in {dimensions} dimension(s)")
+        rows += _theorem_rows(dimensions, bins, options)
+    return ResultTable(
         title="Largest difference of kernel densities on standard Gaussian rows, and its bounds: Figure 4",
         notes=(
-            f"kd_grid with centres; {setup.rows(FULL):,} simulated rows in [-5, 5]^d; kernel bandwidth 1; "
-            f"bounds fail with probability at most {FAILURE:g}; found at 2,200 query points. {_noise(setup)}",
+            f"kd_grid with centres; {options.rows(FULL):,} simulated rows in [-5, 5]^d; kernel bandwidth 1; "
+            f"bounds fail with probability at most {FAILURE:g}; found at 2,200 query points. {_noise(options)}",
             "Theorem 3 is for t = 0, Theorems 5 and 6 for t = 8 ln(1/delta) / epsilon; Theorem 5 uses the rows' own M "
             "and m. A bound of one or more says nothing; '-' where a condition of the theorem fails.",
         ),
@@ -248,11 +248,11 @@ def _against_theorems(setup: Setup) -> Table:
     )
 
 
-def _theorem_rows(dimensions: int, bins: int, setup: Setup) -> Iterator[tuple[Cell, ...]]:
+def _theorem_rows(dimensions: int, bins: int, options: RunOptions) -> Iterator[tuple[CellValue, ...]]:
     """For one Gaussian table and each epsilon: what was found and what is promised, without and with a threshold."""
     rng = np.random.default_rng(SIMULATION_SEED)
     names = [f"x{i + 1}" for i in range(dimensions)]
-    drawn = pd.DataFrame(rng.normal(size=(setup.rows(FULL), dimensions)), columns=names)
+    drawn = pd.DataFrame(rng.normal(size=(options.rows(FULL), dimensions)), columns=names)
     facts = [numeric(name, -5.0, 5.0, bins=bins, origin="public knowledge") for name in names]
     table = PrivateTable(drawn, Schema.from_dict({"columns": facts}))
     points = table.rows().to_numpy(dtype=np.float64)
@@ -261,17 +261,22 @@ def _theorem_rows(dimensions: int, bins: int, setup: Setup) -> Iterator[tuple[Ce
 
     def found(epsilon: float, threshold: int) -> Estimate:
         grid = KDGrid(bins=bins, threshold=threshold, placement="centre")
-        models = [_fit(table, grid, epsilon, seed) for seed in setup.seeds]
+        models = [_fit(table, grid, epsilon, seed) for seed in options.seeds]
         own = (kernel_density(model.centres(), 0.5, at, model.weights) for model in models)
         return Estimate.of([float(np.abs(density - other).max()) for other in own])
 
     for epsilon in (0.1, 1.0, 10.0):
         filtering = filtering_threshold(epsilon=epsilon, delta=FAILURE)
         yield (
-            f"d = {dimensions}", str(bins), epsilon,
-            found(epsilon, 1), _bound(3, table, bins, epsilon),
-            found(epsilon, filtering), _bound(5, table, bins, epsilon), _bound(6, table, bins, epsilon),
-        )  # fmt: skip
+            f"d = {dimensions}",
+            str(bins),
+            epsilon,
+            found(epsilon, 1),
+            _bound(3, table, bins, epsilon),
+            found(epsilon, filtering),
+            _bound(5, table, bins, epsilon),
+            _bound(6, table, bins, epsilon),
+        )
 
 
 def _bound(theorem: Literal[3, 5, 6], table: PrivateTable, bins: int, epsilon: float) -> float | None:
@@ -280,9 +285,17 @@ def _bound(theorem: Literal[3, 5, 6], table: PrivateTable, bins: int, epsilon: f
     dimensions = len(table.schema.columns)
     try:
         return theorem_bound(
-            theorem, n=table.n, epsilon=epsilon, delta=FAILURE, dimensions=dimensions, width=10 / bins, sigma=1.0,
-            cells=bins**dimensions, heavy=int((counts >= b).sum()), light=int(counts[counts < 3 * b].sum()),
-        )  # fmt: skip
+            theorem,
+            n=table.n,
+            epsilon=epsilon,
+            delta=FAILURE,
+            dimensions=dimensions,
+            width=10 / bins,
+            sigma=1.0,
+            cells=bins**dimensions,
+            heavy=int((counts >= b).sum()),
+            light=int(counts[counts < 3 * b].sum()),
+        )
     except ParameterError:
         return None
 
@@ -293,6 +306,6 @@ def _fit(table: PrivateTable, mechanism: Mechanism, epsilon: float, seed: int | 
     return model
 
 
-def _noise(setup: Setup) -> str:
-    source = "Release noise" if setup.secure else f"Simulation noise, seeds 0 to {setup.reps - 1}"
-    return f"{source}; mean ± standard error of {setup.reps} run(s)."
+def _noise(options: RunOptions) -> str:
+    source = "Release noise" if options.secure else f"Simulation noise, seeds 0 to {options.reps - 1}"
+    return f"{source}; mean ± standard error of {options.reps} run(s)."

@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.papers.base import Cell, Estimate, Setup, Table
+from benchmarks.papers.base import CellValue, Estimate, ResultTable, RunOptions
 from dpsynth_core.inference import ErrorRates, Proportion, error_rates
 from dpsynth_core.inference.experiments import ALPHA, TestKind
 from dpsynth_core.mechanisms.base import Mechanism
@@ -35,15 +35,12 @@ class Curve:
     """One line of a figure for each size."""
 
     title: str
-    """What is tested, and how."""
     mechanism: Mechanism | None = None
     """What releases the table; None for the private test on the original."""
     test: TestKind = "ordinary"
-    """Which test."""
     one_in: int = 1
-    """Run one repetition in so many: for mechanisms that must run table by table."""
+    """Divide the repetitions by this, for mechanisms that must run table by table."""
     delta: float | None = None
-    """For mechanisms that need one."""
     sizes: tuple[int, ...] = SIZES
     """Only these, for mechanisms that take seconds for a table."""
 
@@ -74,40 +71,45 @@ SYNTHETIC_SIZES: tuple[Curve, ...] = (
 """Figure 5: few synthetic rows from 20,000."""
 
 
-def discoveries(setup: Setup) -> Iterator[Table]:
+def false_discoveries(options: RunOptions) -> Iterator[ResultTable]:
     """How often tests on private releases report what is not there, and miss what is."""
-    sizes = [n for n in SIZES if n <= LARGE // setup.shrink] or [SIZES[0]]
+    sizes = [n for n in SIZES if n <= LARGE // options.shrink] or [SIZES[0]]
     large = max(sizes)
     few = [m for m in sizes if m < large] or sizes
-    figure4 = _run(ORIGINAL_SIZES, [(n, None) for n in sizes], setup)
+    figure4 = _run(ORIGINAL_SIZES, [(n, None) for n in sizes], options)
     yield _table(figure4, "type_one", "Type I error by original rows: Figure 4(a)", "n")
     yield _table(figure4, "type_two", "Type II error by original rows: Figure 4(b)", "n")
-    figure5 = _run(SYNTHETIC_SIZES, [(large, m) for m in few], setup)
+    figure5 = _run(SYNTHETIC_SIZES, [(large, m) for m in few], options)
     yield _table(figure5, "type_one", f"Type I error by synthetic rows, {large:,} original: Figure 5(a)", "m")
     yield _table(figure5, "type_two", f"Type II error by synthetic rows, {large:,} original: Figure 5(b)", "m")
     yield _findings({**figure4, **figure5})
-    yield _unequal(large, setup)
+    yield _unequal(large, options)
 
 
 Grid = dict[tuple[str, int], list[ErrorRates]]
 
 
-def _run(curves: Sequence[Curve], sizes: Sequence[tuple[int, int | None]], setup: Setup) -> Grid:
+def _run(curves: Sequence[Curve], sizes: Sequence[tuple[int, int | None]], options: RunOptions) -> Grid:
     """For each curve and each number of original (and synthetic) rows, one result for each epsilon."""
     grid: Grid = {}
     for curve in curves:
         for n, rows in sizes:
             if n not in curve.sizes:
                 continue
-            setup.say(f"Running {curve.title}, {rows or n:,} rows")
+            options.report(f"Running {curve.title}, {rows or n:,} rows")
             mechanism = curve.mechanism
             if mechanism is not None and rows is not None:
                 mechanism = replace(mechanism, rows=rows)
             first = len(grid) * len(EPSILONS)  # no two results share a seed
             work = partial(
-                error_rates, mechanism, n=n, bins=BINS, reps=max(1, setup.reps // curve.one_in), test=curve.test,
+                error_rates,
+                mechanism,
+                n=n,
+                bins=BINS,
+                reps=max(1, options.reps // curve.one_in),
+                test=curve.test,
                 delta=curve.delta,
-            )  # fmt: skip
+            )
             # What is vectorised runs outside the interpreter's lock; the rest starts processes of its own.
             with ThreadPoolExecutor(os.cpu_count() if curve.one_in == 1 else 1) as pool:
                 waiting = [pool.submit(work, epsilon=e, seed=first + i) for i, e in enumerate(EPSILONS)]
@@ -115,13 +117,13 @@ def _run(curves: Sequence[Curve], sizes: Sequence[tuple[int, int | None]], setup
     return grid
 
 
-def _table(grid: Grid, error: str, title: str, letter: str) -> Table:
-    rows: list[tuple[Cell, ...]] = [
+def _table(grid: Grid, error: str, title: str, letter: str) -> ResultTable:
+    rows: list[tuple[CellValue, ...]] = [
         (name, f"{letter} = {size:,}", *(_cell(getattr(rates, error)) for rates in line))
         for (name, size), line in grid.items()
     ]
     aim = "a valid test stays at 0.05 or below" if error == "type_one" else "smaller is better, if Type I is valid"
-    return Table(
+    return ResultTable(
         title=title,
         notes=(
             f"Share of {_repetitions(grid)} simulated tables ± standard error; {aim}. "
@@ -143,19 +145,23 @@ def _cell(share: Proportion) -> Estimate:
     return Estimate(mean=share.estimate, error=(share.high - share.low) / 4, reps=share.reps)
 
 
-def _findings(grid: Grid) -> Table:
+def _findings(grid: Grid) -> ResultTable:
     """What the paper found, and what is promised of the calibrated test."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[CellValue, ...]] = []
     for name in dict.fromkeys(name for name, _ in grid):
         lines = {size: line for (title, size), line in grid.items() if title == name}
         worst = max(rates.type_one.estimate for line in lines.values() for rates in line)
         at = next(r for line in lines.values() for r in line if r.type_one.estimate == worst)
         power = lines[500][EPSILONS.index(1.0)].power if 500 in lines else None
-        rows.append((
-            name, _cell(at.type_one), f"eps {at.epsilon:g}, {at.n1 + at.n2:,} original rows",
-            None if power is None else _cell(power),
-        ))  # fmt: skip
-    return Table(
+        rows.append(
+            (
+                name,
+                _cell(at.type_one),
+                f"eps {at.epsilon:g}, {at.n1 + at.n2:,} original rows",
+                None if power is None else _cell(power),
+            )
+        )
+    return ResultTable(
         title="The worst Type I error of each test over its grid, and power for 500 rows at epsilon 1",
         notes=(
             f"{_repetitions(grid)} repetitions. The largest of many shares lies above the level even for a valid test.",
@@ -166,34 +172,46 @@ def _findings(grid: Grid) -> Table:
     )
 
 
-def _unequal(large: int, setup: Setup) -> Table:
+def _unequal(large: int, options: RunOptions) -> ResultTable:
     """Beyond the paper, whose groups were all of equal size."""
     shape = np.exp2(-np.arange(BINS) / 10)
     cases = (
-        ("perturbed histogram", _PERTURBED, 1000, 1.0), ("perturbed histogram", _PERTURBED, large, 0.1),
+        ("perturbed histogram", _PERTURBED, 1000, 1.0),
+        ("perturbed histogram", _PERTURBED, large, 0.1),
         ("smoothed histogram, 100 rows", replace(_SMOOTHED, rows=100), large, 1.0),
         ("smoothed histogram, 500 rows", replace(_SMOOTHED, rows=500), large, 5.0),
-    )  # fmt: skip
-    rows: list[tuple[Cell, ...]] = []
+    )
+    rows: list[tuple[CellValue, ...]] = []
     for title, mechanism, n, epsilon in cases:
-        setup.say(f"Running {title} with unequal groups")
-        cells: list[Cell] = []
+        options.report(f"Running {title} with unequal groups")
+        cells: list[CellValue] = []
         for test in ("ordinary", "calibrated"):
             for ratio in (0.5, 0.1):
                 rates = error_rates(
-                    mechanism, epsilon=epsilon, n=min(n, large), ratio=ratio, bins=BINS, reps=setup.reps,
-                    test=test, shape=shape,
-                )  # fmt: skip
+                    mechanism,
+                    epsilon=epsilon,
+                    n=min(n, large),
+                    ratio=ratio,
+                    bins=BINS,
+                    reps=options.reps,
+                    test=test,
+                    shape=shape,
+                )
                 cells.append(_cell(rates.type_one))
         rows.append((title, f"n = {min(n, large):,}, eps {epsilon:g}", *cells))
-    return Table(
+    return ResultTable(
         title="Type I error with unequal groups and a skewed value (not in the paper)",
         notes=(
             f"Shares that halve every ten bins, for both groups alike; level {ALPHA}. Noise draws the smaller group "
             "closer to the uniform law, which an ordinary test takes for a difference.",
         ),
         columns=(
-            "release", "setting", "ordinary, 50:50", "ordinary, 10:90", "calibrated, 50:50", "calibrated, 10:90",
+            "release",
+            "setting",
+            "ordinary, 50:50",
+            "ordinary, 10:90",
+            "calibrated, 50:50",
+            "calibrated, 10:90",
         ),
         rows=tuple(rows),
-    )  # fmt: skip
+    )

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from benchmarks.papers.base import Cell, Estimate, Setup, Table
+from benchmarks.papers.base import CellValue, Estimate, ResultTable, RunOptions
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.mechanisms.noisy_bayes.mechanism import NoisyBayes
@@ -41,9 +41,9 @@ _SCHEMA = Schema.from_dict(
 )
 
 
-def table2(setup: Setup) -> Iterator[Table]:
+def release_pmse(options: RunOptions) -> Iterator[ResultTable]:
     """The pMSE of synthetic tables by method and epsilon, beside the paper's."""
-    n = setup.rows(ROWS)
+    n = options.rows(ROWS)
     methods: dict[str, Callable[[float], Mechanism] | None] = {
         "no privacy: the model fitted": None,
         "pmse, finite lists": lambda _: PMSE(),
@@ -54,14 +54,14 @@ def table2(setup: Setup) -> Iterator[Table]:
     methods["noisy_bayes, the paper's moments"] = lambda _: NoisyBayes(second="central")
     found: dict[tuple[str, float], list[float]] = {}
     refused = 0
-    for rep, seed in enumerate(setup.seeds):
+    for rep, seed in enumerate(options.seeds):
         rng = np.random.default_rng(rep)
         x1 = rng.normal(2.0, 10.0, n)
         frame = pd.DataFrame({"x1": x1, "x2": rng.normal(-2.5 + 0.5 * x1, 3.0)})
         table = PrivateTable(frame, _SCHEMA)
         for name, method in methods.items():
             for epsilon in EPSILONS if method else EPSILONS[:1]:
-                setup.say(f"Repetition {rep + 1} of {setup.reps}: {name}, epsilon {epsilon:g}")
+                options.report(f"Repetition {rep + 1} of {options.reps}: {name}, epsilon {epsilon:g}")
                 try:
                     synthetic = (
                         _posterior_draw(frame, rng)
@@ -72,10 +72,10 @@ def table2(setup: Setup) -> Iterator[Table]:
                     refused += 1  # random walks that did not agree
                     continue
                 found.setdefault((name, epsilon), []).append(cart_pmse(frame, synthetic, cp=CP))
-    yield Table(
+    yield ResultTable(
         title="pMSE of the synthetic table",
         notes=(
-            f"{setup.reps} repetitions, n = {n}, one synthetic table each; CART with rpart's rules, cp = {CP}. 0 is "
+            f"{options.reps} repetitions, n = {n}, one synthetic table each; CART with rpart's rules, cp = {CP}. 0 is "
             "best.",
             "The paper's figures are means of 2,500 simulations. "
             f"{refused} release(s) refused because the random walks did not agree.",
@@ -85,7 +85,7 @@ def table2(setup: Setup) -> Iterator[Table]:
     )
 
 
-def _rows(name: str, found: dict[tuple[str, float], list[float]]) -> Iterator[tuple[Cell, ...]]:
+def _rows(name: str, found: dict[tuple[str, float], list[float]]) -> Iterator[tuple[CellValue, ...]]:
     guarantee = GUARANTEES.get(name, "none" if name.startswith("no privacy") else "proven")
     values = [found.get((name, epsilon)) for epsilon in EPSILONS]
     yield (name, guarantee, *(None if v is None else Estimate.of(v) for v in values))

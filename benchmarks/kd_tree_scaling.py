@@ -1,6 +1,6 @@
 """How the cost of a KD tree grows with the rows (three columns): about linearly.
 
-python -m benchmarks.growth [--most 10000000]
+python -m benchmarks.kd_tree_scaling [--max-rows 10000000]
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ import argparse
 from functools import partial
 
 from benchmarks.kd_tree import normal_table, synthesize_rows
-from benchmarks.timing import best_times, show
+from benchmarks.timing import Spent, best_times, show
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--most", type=int, default=10_000_000)
+    parser.add_argument("--max-rows", type=int, default=10_000_000)
     chosen = parser.parse_args()
-    times = {}
-    for rows in (size for size in (10**5, 10**6, 10**7) if size <= chosen.most):
+    times: dict[str, Spent] = {}
+    for rows in (size for size in (10**5, 10**6, 10**7) if size <= chosen.max_rows):
         table, schema = normal_table(rows, 3)
         run = partial(synthesize_rows, table, schema, 0)
         times |= best_times({f"{rows:,} rows": run}, rounds=2)

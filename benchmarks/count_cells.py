@@ -1,11 +1,12 @@
 """Counting rows by cell against a bare ``np.unique`` on codes that were combined beforehand.
 
-python -m benchmarks.counting [--rows 10000000]
+python -m benchmarks.count_cells [--rows 10000000]
 """
 
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 import numpy as np
 
@@ -32,9 +33,9 @@ def main() -> None:
         key = np.ravel_multi_index(codes, shape)
         times = best_times(
             {
-                "np.unique": lambda key=key: np.unique(key, return_counts=True),
-                "count_cells": lambda codes=codes, shape=shape: count_cells(codes, shape),
-                "PrivateTable.counts": lambda names=names: private.counts(bins=names),
+                "np.unique": partial(np.unique, key, return_counts=True),
+                "count_cells": partial(count_cells, codes, shape),
+                "PrivateTable.counts": partial(private.counts, bins=names),
             },
             rounds=4,
         )

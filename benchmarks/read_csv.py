@@ -1,6 +1,6 @@
 """Reading and fingerprinting a table against pandas only reading it.
 
-python -m benchmarks.reading [--rows 1000000]
+python -m benchmarks.read_csv [--rows 1000000]
 """
 
 from __future__ import annotations
