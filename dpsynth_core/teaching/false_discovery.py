@@ -22,16 +22,14 @@ from dpsynth_core.table.schema import Schema
 
 @dataclass(frozen=True, kw_only=True)
 class FalseDiscoveryTable:
-    """One of the three tables."""
+    """One of the three tables, and the tests on it."""
 
     title: str
-    """What it is."""
     table: pd.DataFrame
     """Its rows: a group (False, True) and a value."""
     ordinary: MannWhitney
-    """The ordinary test on them."""
     calibrated: CalibratedMannWhitney | None
-    """The calibrated test, for a release."""
+    """None for the original."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +37,7 @@ class FalseDiscoveryReplay:
     """The original without a difference, and what two mechanisms made of it."""
 
     schema: Schema
-    """Public facts of all three tables."""
     epsilon: float
-    """At which both releases were made."""
     original: FalseDiscoveryTable
     """Both groups from one Gaussian."""
     perturbed: FalseDiscoveryTable
@@ -52,16 +48,14 @@ class FalseDiscoveryReplay:
     @property
     def sentence(self) -> str:
         """What happened this time."""
-
-        def said(p: float) -> str:
-            return f"p = {p:.2g}" if p >= 0.0001 else "p < 0.0001"
-
-        first = self.perturbed.ordinary.pvalue
-        judged = "a false discovery" if first <= 0.05 else "no false discovery this time"
+        original, perturbed, smoothed = (
+            f"p = {p:.2g}" if p >= 0.0001 else "p < 0.0001"
+            for p in (one.ordinary.pvalue for one in (self.original, self.perturbed, self.smoothed))
+        )
+        false = "a false discovery" if self.perturbed.ordinary.pvalue <= 0.05 else "no false discovery this time"
         return (
-            f"There is no difference between the groups (original: {said(self.original.ordinary.pvalue)}). "
-            f"On the perturbed histogram's table an analyst finds {said(first)}: {judged}. "
-            f"On the smoothed histogram's: {said(self.smoothed.ordinary.pvalue)}."
+            f"There is no difference between the groups (original: {original}). On the perturbed histogram's table "
+            f"an analyst finds {perturbed}: {false}. On the smoothed histogram's table: {smoothed}."
         )
 
 
@@ -84,12 +78,11 @@ def replay_false_discovery(
     def released(title: str, mechanism: PerturbedHistogram | SmoothedHistogram) -> tuple[Release, FalseDiscoveryTable]:
         release = synthesize(private, mechanism, epsilon=epsilon, seed=int(rng.integers(2**62)))
         table = release.sample()
-        (found,) = calibrate(release, [comparison], table, simulations=simulations, seed=int(rng.integers(2**62)))
-        return release, FalseDiscoveryTable(title=title, table=table, ordinary=found.ordinary, calibrated=found)
+        (test,) = calibrate(release, [comparison], table, simulations=simulations, seed=int(rng.integers(2**62)))
+        return release, FalseDiscoveryTable(title=title, table=table, ordinary=test.ordinary, calibrated=test)
 
     first, perturbed = released("perturbed histogram", PerturbedHistogram(placement="centre"))
     _, smoothed = released("smoothed histogram", SmoothedHistogram(placement="centre", smoothing="paper"))
-    return FalseDiscoveryReplay(
-        schema=schema, epsilon=first.guarantee.epsilon or 0.0, perturbed=perturbed, smoothed=smoothed,
-        original=FalseDiscoveryTable(title="original", table=rows, ordinary=comparison.test(rows), calibrated=None),
-    )  # fmt: skip
+    original = FalseDiscoveryTable(title="original", table=rows, ordinary=comparison.test(rows), calibrated=None)
+    spent = first.guarantee.epsilon or 0.0
+    return FalseDiscoveryReplay(schema=schema, epsilon=spent, original=original, perturbed=perturbed, smoothed=smoothed)

@@ -1,4 +1,4 @@
-"""What epsilon means, shown: the same mechanism run many times with one row of a table and without it.
+"""What epsilon means: the same mechanism run many times with one row of a table and without it.
 
 For public or simulated tables only: it looks at one row on purpose, many times, and pays for nothing.
 """
@@ -6,8 +6,7 @@ For public or simulated tables only: it looks at one row on purpose, many times,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -17,6 +16,7 @@ from dpsynth_core.arrays import FloatArray
 from dpsynth_core.audit.end_to_end_attack import attack
 from dpsynth_core.audit.lower_bound import LowerBound, lower_bound
 from dpsynth_core.audit.neighbours import NeighbourPair
+from dpsynth_core.diagnostics.total_variation import coarse
 from dpsynth_core.errors import ParameterError, check_choice, check_int
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.mechanisms.base import Mechanism
@@ -27,13 +27,13 @@ from dpsynth_core.table.encoding import codec_for
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
-STATISTIC = "synthetic rows at the place of this row"
-"""What is looked at: the expected number of synthetic rows in the smallest cell that the row falls into."""
-FEWEST_RUNS = 20
+STATISTIC = "expected synthetic rows in this row's cell"
+"""What is looked at: the smallest cell that the row falls into."""
+MIN_RUNS = 20
 RUNS: dict[str, int] = {"perturbed_histogram": 1_000, "smoothed_histogram": 1_000, "kd_grid": 500, "kd_tree": 200}
-"""Mechanisms that are quick enough to be run many times while somebody waits, and how often."""
+"""Mechanisms that are quick enough to run many times while somebody waits, and how often they run."""
 ROUGH_CELLS = 8
-"""Cells of a range in which an unusual person is looked for."""
+"""Maximum cells of a range when looking for an unusual person."""
 WatchedPerson: TypeAlias = Literal["unusual", "typical"]
 
 
@@ -42,13 +42,12 @@ class NeighbourConfig:
     """What to demonstrate, as plain values that can be sent to a worker."""
 
     mechanism: str = "perturbed_histogram"
-    """Its name in the registry; it runs with the parameters that it suggests itself."""
+    """Its key in the registry; it runs with the parameters that it suggests."""
     epsilon: str = "1"
     """Granted to every single run."""
     who: WatchedPerson = "unusual"
     """The person to watch: the one whose values are rarest, or most common."""
     seed: int = 0
-    """Of all runs."""
 
     def __post_init__(self) -> None:
         check_choice("mechanism", self.mechanism, tuple(RUNS))
@@ -63,11 +62,11 @@ class NeighbourDemonstration:
     epsilon: float
     """Claimed."""
     with_row: FloatArray
-    """The statistic of every run on the table with the row."""
+    """The statistic in every run on the table with the row."""
     without: FloatArray
-    """Of every run on the table where another row stands in for it."""
+    """The statistic in every run on the table where a copy of another row replaces it."""
     bound: LowerBound
-    """What the runs prove: one half chose the event, the other half was counted."""
+    """What the runs prove: one half of them chose the event, the other half was counted."""
     confidence: float
     """Of the bound."""
 
@@ -85,17 +84,13 @@ class NeighbourDemonstration:
     def sentence(self) -> str:
         """The result in words."""
         side = "at least" if self.bound.above else "below"
-        tables = ("without", "with") if not self.bound.swapped else ("with", "without")
+        first, second = ("with", "without") if self.bound.swapped else ("without", "with")
         likely, other = self.bound.hits
-        proven = (
-            f"that proves a factor of at least {self.ratio:.2f}" if self.bound.epsilon > 0
-            else "that proves no difference at all"
-        )  # fmt: skip
+        proven = "no difference at all" if self.bound.epsilon <= 0 else f"a factor of at least {self.ratio:.2f}"
         return (
-            f"The statistic was {side} {self.bound.cut:.3g} in {likely} of {self.bound.runs} runs {tables[0]} the row "
-            f"and in {other} of {self.bound.runs} runs {tables[1]} it: {proven}, with {self.confidence:.0%} "
-            "confidence. "
-            f"Epsilon {self.epsilon:g} allows a factor of {self.allowed:.2f}."
+            f"The statistic was {side} {self.bound.cut:.3g} in {likely} of {self.bound.runs} runs {first} the row "
+            f"and in {other} of {self.bound.runs} runs {second} it: that proves {proven}, with "
+            f"{self.confidence:.0%} confidence. Epsilon {self.epsilon:g} allows a factor of {self.allowed:.2f}."
         )
 
 
@@ -103,8 +98,7 @@ def watched_row(table: PrivateTable, who: WatchedPerson) -> int:
     """The row whose values are rarest, or most common: by the product of their shares, column by column."""
     rarity = np.zeros(table.n)
     for column in table.schema:
-        rough = replace(column, bins=ROUGH_CELLS) if column.is_numeric and column.levels > ROUGH_CELLS else column
-        codes = codec_for(rough).codes(table.positions(column.name))
+        codes = codec_for(coarse(column, ROUGH_CELLS)).codes(table.positions(column.name))
         rarity -= np.log(np.bincount(codes)[codes] / table.n)
     return int(rarity.argmax() if who == "unusual" else rarity.argmin())
 
@@ -113,11 +107,16 @@ def run_demonstration(
     table: pd.DataFrame, schema: Schema, config: NeighbourConfig, *, progress: Progress = no_progress
 ) -> NeighbourDemonstration:
     """Run the demonstration that a config describes."""
-    mechanism = MECHANISMS[config.mechanism].suggest(schema, len(table), config.epsilon)
     return demonstrate(
-        table, schema, mechanism, epsilon=config.epsilon, row=watched_row(PrivateTable(table, schema), config.who),
-        runs=RUNS[config.mechanism], seed=config.seed, progress=progress,
-    )  # fmt: skip
+        table,
+        schema,
+        MECHANISMS[config.mechanism].suggest(schema, len(table), config.epsilon),
+        epsilon=config.epsilon,
+        row=watched_row(PrivateTable(table, schema), config.who),
+        runs=RUNS[config.mechanism],
+        seed=config.seed,
+        progress=progress,
+    )
 
 
 def demonstrate(
@@ -141,26 +140,31 @@ def demonstrate(
         schema: Its public facts.
         mechanism: What to run.
         epsilon: Granted to every single run.
-        row: The row to watch, by its place.
-        delta: Granted beside epsilon.
-        stand_in: Whose copy takes its place; None: a row of the fullest cell that is not its own.
+        row: Index of the row to watch.
+        delta: Granted with epsilon.
+        stand_in: Index of the row whose copy replaces it; None: a row of the fullest cell that is not its own.
         runs: On each of the two tables.
         seed: Of the simulation.
         confidence: Of the bound.
-        progress: Told how far it is; raises to cancel.
+        progress: Receives the share that is done; raises to cancel.
     """
     if not 0 <= row < len(table):
-        raise ParameterError("row", row, allowed=f"a place from 0 to {len(table) - 1}")
-    if runs < FEWEST_RUNS:
-        raise ParameterError("runs", runs, allowed=f"at least {FEWEST_RUNS}")
+        raise ParameterError("row", row, allowed=f"an index from 0 to {len(table) - 1}")
+    if runs < MIN_RUNS:
+        raise ParameterError("runs", runs, allowed=f"at least {MIN_RUNS}")
     if not 0 < confidence < 1:
         raise ParameterError("confidence", confidence, allowed="greater than 0 and less than 1")
     other = _typical(PrivateTable(table, schema), row) if stand_in is None else stand_in
     budget = Budget.of(epsilon, delta).per_row(schema.rows_per_person)
     without, with_row = attack(
-        mechanism, _pair(table, schema, row, other), SeededNoise, budget,
-        runs=runs, seed=np.random.SeedSequence(seed), tell=_teller(progress),
-    )  # fmt: skip
+        mechanism,
+        _pair(table, schema, row, other),
+        SeededNoise,
+        budget,
+        runs=runs,
+        seed=np.random.SeedSequence(seed),
+        tell=lambda done: progress("Running with and without the row", done),
+    )
     bound = lower_bound(without, with_row, alpha=1 - confidence, delta=float(budget.delta))
     return NeighbourDemonstration(
         epsilon=float(budget.epsilon), with_row=with_row, without=without, bound=bound, confidence=confidence
@@ -168,10 +172,10 @@ def demonstrate(
 
 
 def _pair(table: pd.DataFrame, schema: Schema, row: int, other: int) -> NeighbourPair:
-    places = np.arange(len(table))
-    places[row] = other
-    # By place, so that no column changes its type.
-    replaced = table.iloc[places].reset_index(drop=True)
+    rows = np.arange(len(table))
+    rows[row] = other
+    # By index, so that no column changes its type.
+    replaced = table.iloc[rows].reset_index(drop=True)
     return NeighbourPair(name="one row", schema=schema, first=replaced, second=table.reset_index(drop=True), row=row)
 
 
@@ -186,7 +190,3 @@ def _typical(table: PrivateTable, row: int) -> int:
             "row", row, allowed="a row that differs from another one", remedy="All rows fall into the same cell."
         )
     return int(np.flatnonzero(cell == int(np.argmax(counts)))[0])
-
-
-def _teller(progress: Progress) -> Callable[[float], None]:
-    return lambda done: progress("Running with and without the row", done)

@@ -1,16 +1,17 @@
-"""Noise to be looked at: one histogram and one tree, drawn again at will.
+"""Noise made visible: one histogram and one tree, as often as you like.
 
-For teaching, on public or simulated tables only: the true counts stand beside the noisy ones, and nothing is paid for.
+For teaching, on public or simulated tables only: true counts are shown with the noisy ones, and nothing is paid for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pandas as pd
 
 from dpsynth_core.arrays import IntArray
+from dpsynth_core.diagnostics.total_variation import coarse
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms.kd_tree.mechanism import KDTree
 from dpsynth_core.mechanisms.partition.model import PartitionModel
@@ -23,7 +24,6 @@ from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
 HISTOGRAM_CELLS = 30
-"""Most cells of the histogram."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class NoisyHistogram:
     true: IntArray
     """Rows in each cell, missing ones last."""
     noisy: IntArray
-    """The same plus noise; a count below zero is possible, and honest."""
+    """The same plus noise; counts below zero are possible."""
 
 
 def noisy_histogram(table: pd.DataFrame, schema: Schema, name: str, *, epsilon: Amount, seed: int) -> NoisyHistogram:
@@ -48,9 +48,7 @@ def noisy_histogram(table: pd.DataFrame, schema: Schema, name: str, *, epsilon: 
         >>> int(drawn.true.sum())
         500
     """
-    column = schema[name]
-    if column.is_numeric and column.levels > HISTOGRAM_CELLS:
-        column = replace(column, bins=HISTOGRAM_CELLS)
+    column = coarse(schema[name], HISTOGRAM_CELLS)
     bins = {name: column.levels} if column.is_numeric else None
     true = PrivateTable(table, schema.select([name])).counts([name], bins=bins).dense()
     budget = Budget.of(epsilon).per_row(schema.rows_per_person)
