@@ -11,9 +11,9 @@ heading("DPSynth")
 from pages.shared.data.actions import load_example
 from pages.shared.data.view import SOURCE_KEY
 from pages.shared.home.view import audit_panel
-from pages.shared.layout import STAGES, furnish, in_words
+from pages.shared.layout import STAGES, errors_shown, lay_out
 
-session = furnish("app.py")
+session = lay_out("app.py")
 
 st.markdown(
     "DPSynth makes a **synthetic stand-in** for a table that is too sensitive to share. "
@@ -25,7 +25,7 @@ st.markdown(
 
 with st.container(horizontal=True):
     if st.button("Try an example", type="primary", icon=":material/play_arrow:"):
-        with in_words("The example cannot be used."):
+        with errors_shown("The example cannot be used."):
             load_example(session, "breast_cancer")
             st.session_state[SOURCE_KEY] = "example"
             st.switch_page("pages/1_Data.py")
@@ -34,16 +34,19 @@ with st.container(horizontal=True):
         st.switch_page("pages/1_Data.py")
 
 st.header("The steps", anchor=False)
-for place, stage in enumerate(STAGES, start=1):
+for number, stage in enumerate(STAGES, start=1):
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        st.page_link(stage.path, label=f"{place}. {stage.title}", icon=stage.icon, width=170)
+        st.page_link(stage.path, label=f"{number}. {stage.title}", icon=stage.icon, width=170)
         st.markdown(stage.purpose)
 
 st.header("Where you are", anchor=False)
-if session.data is None:
-    st.markdown("No table chosen yet. Begin with an example: it takes two minutes and nothing can go wrong.")
+if session.current is None:
+    st.markdown(
+        "You have not chosen a table yet. Begin with an example: it takes two minutes and nothing can go wrong."
+    )
 else:
-    st.text(f"{session.data.title}: {len(session.data.table):,} rows, {len(session.data.table.columns)} columns")
+    data = session.current.data
+    st.text(f"{data.title}: {len(data.table):,} rows, {len(data.table.columns)} columns")
     for step in session.missing:
         st.markdown(f"- {step}")
 

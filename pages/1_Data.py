@@ -10,9 +10,9 @@ heading("Data")
 
 from pages.shared.data.schema_view import ask_account, ask_declarer, ask_estimate, ask_unit, edit_schema
 from pages.shared.data.view import choose_data, choose_mode_control, show_pictures, show_preview, show_verdict
-from pages.shared.layout import furnish, in_words, next_step
+from pages.shared.layout import errors_shown, lay_out, next_step
 
-session = furnish("pages/1_Data.py")
+session = lay_out("pages/1_Data.py")
 
 st.header("What kind of data?", anchor=False)
 choose_mode_control(session)
@@ -20,7 +20,7 @@ choose_mode_control(session)
 st.header("Which table?", anchor=False)
 choose_data(session)
 
-if session.data is not None:
+if session.current is not None:
     st.header("The table", anchor=False)
     visible = show_preview(session)
 
@@ -32,7 +32,7 @@ if session.data is not None:
     )
     edit_schema(session)
     ask_declarer(session)
-    with in_words("The ledger cannot be used."):
+    with errors_shown("The ledger cannot be used."):
         ask_unit(session)
         ask_account(session)
         ask_estimate(session)

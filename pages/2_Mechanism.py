@@ -8,7 +8,7 @@ from pages.shared.heading import heading
 
 heading("Mechanism")
 
-from pages.shared.layout import furnish, needs_schema, next_step
+from pages.shared.layout import lay_out, needs_schema, next_step
 from pages.shared.mechanism.view import (
     choose_epsilon,
     choose_mechanism,
@@ -19,7 +19,7 @@ from pages.shared.mechanism.view import (
     show_preview,
 )
 
-session = furnish("pages/2_Mechanism.py")
+session = lay_out("pages/2_Mechanism.py")
 schema, n = needs_schema(session)
 
 st.header("How private?", anchor=False)

@@ -8,24 +8,22 @@ from pages.shared.heading import heading
 
 heading("Synthesize")
 
-from pages.shared.layout import furnish, in_words, needs_schema, next_step
-from pages.shared.synthesize.actions import collect
+from pages.shared.layout import errors_shown, lay_out, needs_schema, next_step
 from pages.shared.synthesize.view import (
     ask_options,
     ask_to_run,
     show_history,
-    show_outcome,
+    show_result,
     show_run,
     show_spending,
     show_summary,
 )
 
-session = furnish("pages/3_Synthesize.py")
+session = lay_out("pages/3_Synthesize.py")
 schema, n = needs_schema(session)
-collect(session)
 
 st.header("What will be made", anchor=False)
-with in_words("Please correct the parameters on the Mechanism page."):
+with errors_shown("Please correct the parameters on the Mechanism page."):
     ask_options(session, schema, n)
     order = session.choices.order(schema, n, teaching=session.mode == "teaching")
     missing = show_summary(session, order, schema, n)
@@ -33,13 +31,13 @@ with in_words("Please correct the parameters on the Mechanism page."):
 
 show_run(session)
 
-if session.outcomes:
+if session.runs:
     st.header("The synthetic table", anchor=False)
-    if len(session.outcomes) == 1:
-        show_outcome(session, session.outcomes[0], 0)
+    if len(session.runs) == 1:
+        show_result(session, session.runs[0])
     show_history(session)
 
 if session.mode == "release":
     show_spending(session)
 
-next_step("pages/4_Diagnostics.py", "Next: see what it is worth", session.outcomes_missing)
+next_step("pages/4_Diagnostics.py", "Next: see how good it is", session.runs_missing)

@@ -9,25 +9,22 @@ from pages.shared.heading import heading
 heading("Diagnostics")
 
 from dpsynth_core.diagnostics import DIAGNOSTICS
-from pages.shared.diagnostics.examination_view import examined
-from pages.shared.diagnostics.view import ask_columns, ask_releases, show_mark, show_panel, show_verdict
-from pages.shared.layout import furnish, needs_release, next_step
-from pages.shared.synthesize.actions import collect
+from pages.shared.diagnostics.view import ask_columns, ask_runs, examined, show_mark, show_panel, show_verdict
+from pages.shared.layout import lay_out, needs_run, next_step
 
-session = furnish("pages/4_Diagnostics.py")
-collect(session)
-schema = needs_release(session)
+session = lay_out("pages/4_Diagnostics.py")
+schema = needs_run(session).result.schema
 show_mark(session)
 
-places = ask_releases(session)
+runs = ask_runs(session)
 columns = ask_columns(session, schema.names)
-if not places:
+if not runs:
     st.info("Choose a release to look at.", icon=":material/info:")
     st.stop()
 
-found = examined(session, places, columns)
+found = examined(session, runs, columns)
 if found:
-    show_verdict(session, found)
+    show_verdict(found)
     for key in DIAGNOSTICS:
         show_panel(session, key, found)
 

@@ -6,7 +6,7 @@ from pages.shared.heading import heading
 
 heading("Trade-offs")
 
-from pages.shared.layout import furnish, next_step
+from pages.shared.layout import lay_out, next_step
 from pages.shared.tradeoffs.groups_view import show_groups
 from pages.shared.tradeoffs.lessons_view import show_lessons
 from pages.shared.tradeoffs.needs_view import show_needs
@@ -24,7 +24,7 @@ SHOWN = {
     "groups": show_groups,
 }
 
-session = furnish("pages/5_Tradeoffs.py")
+session = lay_out("pages/5_Tradeoffs.py")
 follow_link(session)
 SHOWN[ask_section(session)](session)
 

@@ -8,16 +8,15 @@ from pages.shared.heading import heading
 
 heading("Release")
 
-from pages.shared.data.actions import account_of
+from pages.shared.accounts import account_of
 from pages.shared.diagnostics.view import show_mark
-from pages.shared.layout import furnish, in_words, needs_release
+from pages.shared.layout import errors_shown, lay_out, needs_run
 from pages.shared.release.actions import checks, history
 from pages.shared.release.view import (
     ask_decision,
-    ask_release,
+    ask_run,
     ask_thresholds,
     ask_words,
-    gathered,
     show_answer,
     show_checklist,
     show_downloads,
@@ -25,32 +24,29 @@ from pages.shared.release.view import (
     show_pictures,
     show_products,
 )
-from pages.shared.synthesize.actions import collect
 
-session = furnish("pages/6_Release.py")
-collect(session)
-needs_release(session)
-gathered(session)
+session = lay_out("pages/6_Release.py")
+needs_run(session)
 
-with in_words("The ledger cannot be used."):
-    place = ask_release(session)
+with errors_shown("The ledger cannot be used."):
+    run = ask_run(session)
     account = account_of(session)
-    found, decisions = checks(session, place, account), history(session)
-    show_answer(session, place, found, decisions)
+    found, decisions = checks(session, run, account), history(session)
+    show_answer(session, run, found, decisions)
 
     st.header("Checklist", anchor=False)
     show_mark(session)
     ask_thresholds(session)
     show_checklist(found)
-    show_pictures(session, place, found, account)
+    show_pictures(session, run, found, account)
 
     st.header("What leaves and what stays", anchor=False)
     ask_words(session)
-    show_products(session, place)
+    show_products(session, run)
 
     st.header("Decision", anchor=False)
-    ask_decision(session, place, found)
-    show_history(session, place, decisions)
+    ask_decision(session, run, found)
+    show_history(run, decisions)
 
     st.header("Downloads", anchor=False)
-    show_downloads(session, place, decisions)
+    show_downloads(session, run, decisions)

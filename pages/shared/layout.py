@@ -1,4 +1,4 @@
-"""The frame around every page: where you are, what the guarantee would be, what is left of the budget."""
+"""What surrounds every page: navigation, badges, the budget, the way on, and errors in words."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.privacy.budget import Guarantee, Status, format_amount
 from dpsynth_core.table.schema import Schema
-from pages.shared.data.actions import account_of
-from pages.shared.session import Session, current
+from pages.shared.accounts import account_of
+from pages.shared.session import RunRecord, Session, current_session
 
 ROOT = Path(__file__).parents[2]
 Colour = Literal["green", "orange", "red", "gray", "blue"]
@@ -67,19 +67,24 @@ BADGE: dict[Status, tuple[str, Colour, str]] = {
 }
 
 
-def furnish(path: str) -> Session:
-    """What stands around a page that has its heading: navigation and badges. Returns the visitor's session."""
-    session = current()
+def lay_out(path: str) -> Session:
+    """Navigation and badges around a page that has its heading. Returns the visitor's session, with what has arrived.
+
+    Args:
+        path: The page's file.
+    """
+    session = current_session()
+    session.collect()
     with st.sidebar:
         st.markdown("**DPSynth**")
         for stage in (HOME, *STAGES):
             st.page_link(stage.path, label=stage.title, icon=stage.icon)
         st.divider()
-        _budget(session)
+        _sidebar_budget(session)
     with st.container(horizontal=True, vertical_alignment="center"):
-        for place, stage in enumerate(STAGES, start=1):
+        for step, stage in enumerate(STAGES, start=1):
             if stage.path == path:
-                st.badge(f"Step {place}", color="gray")
+                st.badge(f"Step {step}", color="gray")
         st.badge("Teaching mode" if session.mode == "teaching" else "Release mode", color="blue")
         prospect_badge(session.guarantee)
     return session
@@ -87,34 +92,35 @@ def furnish(path: str) -> Session:
 
 def needs_schema(session: Session) -> tuple[Schema, int]:
     """The schema and the number of rows; without them the page ends with what is missing and a way there."""
-    if session.data is None or session.schema is None:
+    work = session.current
+    if work is None or work.schema is None:
         st.info("This page needs a table with complete public facts.", icon=":material/info:")
         for step in session.missing:
             st.markdown(f"- {step}")
         st.page_link("pages/1_Data.py", label="Go to Data", icon=":material/table:")
         st.stop()
-    return session.schema, len(session.data.table)
+    return work.schema, work.n
 
 
-def needs_release(session: Session) -> Schema:
-    """The schema of the newest release; without one the page ends with what is missing and a way there."""
-    if not session.outcomes:
+def needs_run(session: Session) -> RunRecord:
+    """The newest run; without one the page ends with what is missing and a way there."""
+    if not session.runs:
         st.info("This page needs a synthetic table.", icon=":material/info:")
         for step in session.missing or ["Make one on the Synthesize page."]:
             st.markdown(f"- {step}")
         target = "pages/1_Data.py" if session.missing else "pages/3_Synthesize.py"
         st.page_link(target, label="Go there", icon=":material/arrow_back:")
         st.stop()
-    return session.outcomes[-1].schema
+    return session.runs[-1]
 
 
 def next_step(path: str, label: str, missing: list[str], *, skip: tuple[str, str] | None = None) -> None:
-    """The way on; while something is missing it is disabled and says what.
+    """The button that leads on; while something is missing it is disabled and says what.
 
     Args:
         path: The next page.
         label: What happens there.
-        missing: What must be done before.
+        missing: What must be done first.
         skip: A page further on, and what skipping means, for those in a hurry.
     """
     if not (ROOT / path).exists():
@@ -145,23 +151,23 @@ def prospect_badge(guarantee: Guarantee | None) -> None:
         guarantee_badge(guarantee)
 
 
-def _budget(session: Session) -> None:
+def _sidebar_budget(session: Session) -> None:
     st.markdown("**Privacy budget**")
     if session.mode == "teaching":
         st.caption("Teaching mode: the data is public or simulated, so nothing is charged.")
         return
-    if session.data is None:
-        st.caption("No data set chosen yet.")
+    if session.current is None:
+        st.caption("You have not chosen a data set yet.")
         return
-    with in_words("The ledger cannot be used."):
+    with errors_shown("The ledger cannot be used."):
         account = account_of(session)
         if account is None:
             st.caption("This data set has no account yet. Set its total budget on the Data page.")
             return
-        budget_meter(account)
+        show_budget(account)
 
 
-def budget_meter(account: Account) -> None:
+def show_budget(account: Account) -> None:
     """What was spent and what is left."""
     spent, total, left = account.spent, account.total, account.left
     text = f"ε spent: {format_amount(spent.epsilon)} of {format_amount(total.epsilon)}"
@@ -178,7 +184,7 @@ def show_error(heading: str, *errors: DPSynthError) -> None:
 
 
 @contextmanager
-def in_words(heading: str) -> Iterator[None]:
+def errors_shown(heading: str) -> Iterator[None]:
     """Whatever is refused inside is shown as a problem in words, and the page goes on."""
     try:
         yield

@@ -10,12 +10,14 @@ import streamlit as st
 from dpsynth_core.charts import series_chart
 from dpsynth_core.charts.theme import Chart
 from dpsynth_core.diagnostics.base import INTERNAL
+from dpsynth_core.errors import DPSynthError
 from dpsynth_core.review.export import marked_csv, marked_html
-from dpsynth_core.runs.jobs import MAX_RUNNING, Job
+from dpsynth_core.runs.jobs import MAX_RUNNING
 from pages.shared.formatting import elapsed
+from pages.shared.layout import show_error
 from pages.shared.mechanism.settings import EPSILONS
 from pages.shared.session import Session
-from pages.shared.synthesize.actions import cancel, queue_words
+from pages.shared.tasks import Task
 
 LOOK_EVERY = 0.5
 """Seconds between two looks at a run."""
@@ -70,47 +72,69 @@ def ask_one(
         key: Its key, and the choice's name.
         more: Anything else for the widget.
     """
-    before = session.kept.get(key)
+    before = session.tradeoffs.choices.get(key)
     chosen: Option = ask(label, options, index=options.index(before) if before in options else 0, key=key, **more)
-    session.kept[key] = chosen
+    session.tradeoffs.choices[key] = chosen
     return chosen
 
 
 def ask_epsilon(session: Session, *, key: str, first: str) -> str:
     """An epsilon from the slider, with both ends named."""
-    chosen: str = st.select_slider("Epsilon (ε)", EPSILONS, value=session.kept.get(key, first), key=key)
+    chosen: str = st.select_slider("Epsilon (ε)", EPSILONS, value=session.tradeoffs.choices.get(key, first), key=key)
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         st.markdown("← more private", width="content")
         st.markdown("more accurate →", width="content")
-    session.kept[key] = chosen
+    session.tradeoffs.choices[key] = chosen
     return chosen
 
 
+def show_task(task: Task, *, key: str, private: bool = False) -> None:
+    """Any background work: its queue, progress and Cancel while it runs, and how it ended if it did not finish.
+
+    Args:
+        task: The work.
+        key: Of its widgets.
+        private: Whether the lines it draws depend on private rows, so that they are shown on demand only.
+    """
+    if task.active:
+        _watch(task, key=key, private=private)
+    elif task.uncollected:
+        st.rerun()  # it ended while this page was being drawn, and the page begins by collecting
+    elif task.job.state == "cancelled":
+        st.info(f"{task.title} was cancelled.", icon=":material/cancel:")
+        if task.abandoned:
+            st.text("This page was closed or lost its connection, so the app stopped the work.")
+        st.text(task.charge_sentence)
+    elif task.job.state == "failed":
+        show_error(f"{task.title} failed.", DPSynthError(f"{task.job.problem}\n{task.charge_sentence}"))
+
+
 @st.fragment(run_every=LOOK_EVERY)
-def watch(job: Job, *, expected: float | None, release: bool, key: str) -> None:
+def _watch(task: Task, *, key: str, private: bool) -> None:
     """How far it is, and a way to stop it; the page begins again when it has ended."""
-    if not job.active:
+    job = task.job
+    if not task.active:
         st.rerun()
     with st.container(border=True):
-        queue = queue_words(job)
+        queue = task.queue
         if queue:
             st.info(queue, icon=":material/hourglass_top:")
-            note = "If you cancel now, nothing is charged." if release else ""
-            st.caption(f"At most {MAX_RUNNING} run at once on this server; yours begins when its turn comes. {note}")
+            note = " If you cancel now, nothing is charged." if task.paid else ""
+            st.caption(f"This server runs at most {MAX_RUNNING} at once; yours starts when its turn comes.{note}")
         else:
             st.progress(job.done, text=f"{job.stage} · {job.done:.0%}")
-            st.caption(elapsed(job.seconds, expected))
+            st.caption(elapsed(job.seconds, task.expected))
         if st.button("Cancel", key=f"cancel_{key}", icon=":material/cancel:"):
-            cancel(job)
+            task.cancel()
             st.rerun()
-        show_series(job, release=release, key=key)
+        show_series(task, key=key, private=private)
 
 
-def show_series(job: Job, *, release: bool, key: str) -> None:
-    """What the mechanism tells while it runs; in release mode, what depends on private rows only on demand."""
-    lines = [line for line in job.series.values() if line.points]
-    hidden = [line for line in lines if release and not line.releasable]
-    note = "Show how it goes (not for release: it depends on private rows)"
+def show_series(task: Task, *, key: str, private: bool) -> None:
+    """The lines that a mechanism draws while it runs; those that depend on private rows on demand only."""
+    lines = [line for line in task.job.series.values() if line.points]
+    hidden = [line for line in lines if private and not line.releasable]
+    note = "Show its progress in detail (not for release: it depends on private rows)"
     if hidden and not st.toggle(note, key=f"series_private_{key}"):
         lines = [line for line in lines if line.releasable]
     if not lines:

@@ -12,8 +12,8 @@ from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.estimate import NothingFoundError
 from dpsynth_core.table.examples import EXAMPLES
+from pages.shared.accounts import account_of
 from pages.shared.data.actions import (
-    account_of,
     adopt_account_terms,
     choose_mode,
     declare_all_public,
@@ -92,8 +92,8 @@ def test_an_example_comes_with_its_public_schema(key: str) -> None:
     session = Session()
     load_example(session, key)
     assert session.schema == EXAMPLES[key].schema
-    assert session.data is not None
-    assert (session.data.title, session.data.uploaded, session.data.fingerprint) == (EXAMPLES[key].title, False, None)
+    data = session.work.data
+    assert (data.title, data.uploaded, data.fingerprint) == (EXAMPLES[key].title, False, None)
     assert status(session) == "proven"
     assert session.missing == []
 
@@ -101,22 +101,20 @@ def test_an_example_comes_with_its_public_schema(key: str) -> None:
 def test_a_simulated_example_has_as_many_rows_as_asked() -> None:
     session = Session()
     load_example(session, "mixture", rows=37)
-    assert session.data is not None
-    assert len(session.data.table) == 37
+    assert len(session.work.data.table) == 37
 
 
 def test_nothing_about_an_uploaded_file_is_public(teaching: Session) -> None:
     assert teaching.schema is not None
     assert teaching.schema.not_public == teaching.schema.names == ("age", "income", "height", "town", "grade", "joined")
     assert status(teaching) == "void"
-    assert teaching.data is not None
-    assert teaching.data.uploaded
+    assert teaching.work.data.uploaded
 
 
 def test_columns_that_name_people_are_left_out_with_the_reason(teaching: Session) -> None:
-    assert "all different" in teaching.left_out["code"]
+    assert "all different" in teaching.work.left_out["code"]
     load_example(teaching, "wine")
-    assert teaching.left_out == {}
+    assert teaching.work.left_out == {}
 
 
 def test_a_file_that_is_no_table_leaves_everything_as_it_was(teaching: Session) -> None:
@@ -124,16 +122,15 @@ def test_a_file_that_is_no_table_leaves_everything_as_it_was(teaching: Session) 
     with pytest.raises(IntakeError, match="PNG image"):
         load_upload(teaching, "data.csv", b"\x89PNG\r\n\x1a\n" + bytes(100))
     assert teaching.schema is before
-    assert teaching.data is not None
-    assert teaching.data.title == "people.csv"
+    assert teaching.work.data.title == "people.csv"
 
 
 def test_a_new_table_forgets_the_old_one(teaching: Session) -> None:
-    teaching.editor_base = teaching.draft
+    teaching.work.editor_base = teaching.work.draft
     version = teaching.draft_version
     load_example(teaching, "wine")
     assert teaching.schema == EXAMPLES["wine"].schema
-    assert teaching.editor_base is None
+    assert teaching.work.editor_base is None
     assert teaching.draft_version > version
 
 
@@ -143,7 +140,7 @@ def test_a_new_table_forgets_the_old_one(teaching: Session) -> None:
 def test_leaving_release_mode_forgets_an_uploaded_file(release: Session) -> None:
     choose_mode(release, "teaching")
     assert release.mode == "teaching"
-    assert (release.data, release.draft, release.schema, release.private()) == (None, None, None, None)
+    assert release.current is None
     assert release.missing == ["Choose an example or upload a file."]
 
 
@@ -151,15 +148,14 @@ def test_leaving_release_mode_keeps_an_example() -> None:
     session = Session(mode="release")
     load_example(session, "wine")
     choose_mode(session, "teaching")
-    assert session.data is not None
-    assert session.data.fingerprint is None
+    assert session.work.data.fingerprint is None
     assert session.schema == EXAMPLES["wine"].schema
 
 
 def test_choosing_the_same_mode_changes_nothing(release: Session) -> None:
-    before = release.data
+    before = release.work.data
     choose_mode(release, "release")
-    assert release.data is before
+    assert release.work.data is before
 
 
 def test_entering_release_mode_finds_the_data_sets_account(teaching: Session, release: Session) -> None:
@@ -191,8 +187,7 @@ def test_without_a_usable_key_there_is_no_release_mode(teaching: Session, home: 
 
 
 def test_a_data_set_has_no_account_until_one_is_opened(unopened: Session) -> None:
-    assert unopened.data is not None
-    assert unopened.data.fingerprint is not None
+    assert unopened.work.data.fingerprint is not None
     assert account_of(unopened) is None
     open_account(unopened, 2, "1e-6")
     account = account_in(unopened)
@@ -226,12 +221,12 @@ def test_a_total_that_is_no_number_opens_nothing(unopened: Session) -> None:
 
 
 def test_an_accounts_unit_of_protection_holds_wherever_its_data_turns_up(unopened: Session) -> None:
-    unopened.rows_per_person = 4
+    unopened.work.rows_per_person = 4
     open_account(unopened, 10, "1e-5")
     for later in (Session(mode="release"), Session()):
         load_upload(later, "again.csv", CSV)
         choose_mode(later, "release")
-        assert later.rows_per_person == 4
+        assert later.work.rows_per_person == 4
         assert later.schema is not None
         assert later.schema.rows_per_person == 4
 
@@ -239,11 +234,11 @@ def test_an_accounts_unit_of_protection_holds_wherever_its_data_turns_up(unopene
 def test_an_account_opened_elsewhere_meanwhile_sets_the_unit(unopened: Session) -> None:
     elsewhere = Session(mode="release")
     load_upload(elsewhere, "people.csv", CSV)
-    elsewhere.rows_per_person = 3
+    elsewhere.work.rows_per_person = 3
     open_account(elsewhere, 10, "1e-5")
-    assert unopened.rows_per_person == 1
+    assert unopened.work.rows_per_person == 1
     assert adopt_account_terms(unopened) == account_of(elsewhere)
-    assert unopened.rows_per_person == 3
+    assert unopened.work.rows_per_person == 3
 
 
 # Estimates
@@ -270,11 +265,11 @@ def test_a_run_is_charged_and_drawn_once(release: Session) -> None:
 
 
 def test_an_estimate_that_exceeds_the_budget_changes_nothing(release: Session) -> None:
-    before, draft, ledger = release.schema, release.draft, account_of(release)
+    before, draft, ledger = release.schema, release.work.draft, account_of(release)
     with pytest.raises(BudgetError, match="Nothing was drawn"):
         run(release, "age", Budget.of(11))
     assert release.schema is before
-    assert release.draft is draft
+    assert release.work.draft is draft
     assert account_of(release) == ledger
 
 
@@ -328,12 +323,11 @@ def test_a_date_is_refused_before_anything_is_charged(release: Session) -> None:
 
 
 def test_what_was_paid_for_is_declared_even_if_it_contradicts_what_was_typed(release: Session) -> None:
-    assert release.draft is not None
-    rows = release.draft.copy()
+    rows = release.work.draft.copy()
     rows.loc[rows["name"] == "income", ["from", "to", "decimals"]] = ["0.0001", "0.0002", 12]
     rows.loc[rows["name"] == "town", "other"] = "elsewhere"
     edit_draft(release, rows)
-    assert release.problems == []
+    assert release.work.problems == []
     run(release, "income", Budget.of(4))
     run(release, "town", Budget.of(4, "1e-6"))
     assert release.schema is not None
@@ -344,12 +338,11 @@ def test_what_was_paid_for_is_declared_even_if_it_contradicts_what_was_typed(rel
 
 
 def test_an_estimate_keeps_what_was_typed_for_other_columns(teaching: Session) -> None:
-    assert teaching.draft is not None
-    rows = teaching.draft.copy()
+    rows = teaching.work.draft.copy()
     rows.loc[rows["name"] == "height", ["keep", "to"]] = [False, "2.75"]
     edit_draft(teaching, rows)
     run(teaching, "age")
-    assert teaching.draft.loc[teaching.draft["name"] == "height", "to"].item() == "2.75"
+    assert teaching.work.draft.loc[teaching.work.draft["name"] == "height", "to"].item() == "2.75"
     assert teaching.schema is not None
     assert "height" not in teaching.schema.names
 
@@ -368,8 +361,7 @@ def test_the_bulk_action_starts_the_editor_afresh(teaching: Session) -> None:
 
 def test_typing_does_not_start_the_editor_afresh(teaching: Session) -> None:
     version = teaching.draft_version
-    assert teaching.draft is not None
-    edit_draft(teaching, teaching.draft.assign(keep=False))
+    edit_draft(teaching, teaching.work.draft.assign(keep=False))
     assert teaching.draft_version == version
     assert teaching.schema is None
     assert teaching.guarantee is None
@@ -381,8 +373,7 @@ def test_a_saved_schema_is_used_for_the_table_at_hand(teaching: Session) -> None
     saved = teaching.schema.select(["town", "age"]).to_json().encode()
     load_schema(teaching, saved)
     assert teaching.schema.names == ("town", "age")
-    assert teaching.draft is not None
-    assert sorted(teaching.draft["name"]) == sorted(PEOPLE.columns)
+    assert sorted(teaching.work.draft["name"]) == sorted(PEOPLE.columns)
 
 
 def test_who_declared_the_facts_comes_and_goes_with_them(teaching: Session) -> None:
@@ -394,13 +385,13 @@ def test_who_declared_the_facts_comes_and_goes_with_them(teaching: Session) -> N
     saved = teaching.schema.to_json().encode()
     sign(teaching, "Bob")
     load_schema(teaching, saved)
-    assert teaching.declared_by == teaching.schema.declared_by == "Ada, steward"
+    assert teaching.work.declared_by == teaching.schema.declared_by == "Ada, steward"
     # The file's facts were not declared by whoever stood there before.
     load_schema(teaching, teaching.schema.unsigned().to_json().encode())
-    assert teaching.declared_by == ""
+    assert teaching.work.declared_by == ""
     sign(teaching, "Ada")
     load_example(teaching, "wine")
-    assert teaching.declared_by == ""
+    assert teaching.work.declared_by == ""
 
 
 def test_a_name_from_a_file_stands_only_for_the_facts_it_came_with(teaching: Session) -> None:
@@ -409,46 +400,45 @@ def test_a_name_from_a_file_stands_only_for_the_facts_it_came_with(teaching: Ses
     assert teaching.schema is not None
     saved = teaching.schema.to_json().encode()
     load_schema(teaching, saved)
-    assert teaching.draft is not None
-    edit_draft(teaching, teaching.draft)
+    edit_draft(teaching, teaching.work.draft)
     assert teaching.schema.declared_by == "Ada, steward"
     declare_all_public(teaching, public=False)
-    assert teaching.declared_by == teaching.schema.declared_by == ""
-    assert teaching.signature_lapsed
+    assert teaching.work.declared_by == teaching.schema.declared_by == ""
+    assert teaching.work.signature_lapsed
     # Nor does it come back with the old facts.
     declare_all_public(teaching, public=True)
-    assert teaching.declared_by == ""
+    assert teaching.work.declared_by == ""
     sign(teaching, "Bob")
     declare_all_public(teaching, public=False)
     assert teaching.schema.declared_by == "Bob"
-    assert not teaching.signature_lapsed
+    assert not teaching.work.signature_lapsed
 
 
 def test_a_schema_with_a_foreign_column_is_refused(teaching: Session) -> None:
-    before = teaching.draft
+    before = teaching.work.draft
     with pytest.raises(DPSynthError, match="column 'diagnosis' that this table does not have"):
         load_schema(teaching, EXAMPLES["breast_cancer"].schema.to_json().encode())
-    assert teaching.draft is before
+    assert teaching.work.draft is before
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"{}", b"\xff\xfe", b'{"columns": [1]}', b'{"columns": []}'])
 def test_a_file_that_is_no_schema_is_refused_in_words(teaching: Session, text: bytes) -> None:
-    before = teaching.draft
+    before = teaching.work.draft
     with pytest.raises(SchemaError):
         load_schema(teaching, text)
-    assert teaching.draft is before
+    assert teaching.work.draft is before
 
 
 def test_a_saved_schema_cannot_change_an_accounts_unit(release: Session) -> None:
     assert release.schema is not None
     saved = release.schema.to_json().replace('"rows_per_person": 1', '"rows_per_person": 9').encode()
     load_schema(release, saved)
-    assert release.rows_per_person == 1
+    assert release.work.rows_per_person == 1
     assert release.schema.rows_per_person == 1
 
 
 def test_the_table_is_encoded_anew_only_when_the_schema_changes(teaching: Session) -> None:
-    first = teaching.private()
-    assert teaching.private() is first
+    first = teaching.work.private
+    assert teaching.work.private is first
     declare_all_public(teaching, public=True)
-    assert teaching.private() is not first
+    assert teaching.work.private is not first

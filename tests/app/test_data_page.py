@@ -10,7 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.table.examples import EXAMPLES
-from pages.shared.data.actions import account_of, estimate, load_example, load_upload
+from pages.shared.accounts import account_of
+from pages.shared.data.actions import estimate, load_example, load_upload
 from pages.shared.session import Session
 from tests.waiting.pages import HOSTILE, ROOT, assert_only_in_plain_text, csv_of, elements, session_of, settled, texts
 
@@ -64,7 +65,7 @@ def test_home_says_where_to_begin() -> None:
     app = home_page()
     assert [title.value for title in app.title] == ["DPSynth"]
     assert {button.label for button in app.button} == {"Try an example", "Use my own table"}
-    assert any("No table chosen yet" in body.value for body in app.markdown)
+    assert any("You have not chosen a table yet" in body.value for body in app.markdown)
 
 
 def test_trying_an_example_leads_to_the_data_page() -> None:
@@ -149,7 +150,7 @@ def test_a_file_that_is_no_table_is_refused_in_words() -> None:
     app = upload(data_page(), "data.csv", b"\x89PNG\r\n\x1a\n" + bytes(64))
     assert [error.value for error in app.error] == ["This file cannot be used."]
     assert "a PNG image" in texts(app)
-    assert session_of(app).data is None
+    assert session_of(app).current is None
 
 
 def test_columns_left_out_are_explained() -> None:
@@ -157,7 +158,7 @@ def test_columns_left_out_are_explained() -> None:
     app = upload(data_page(), "mine.csv", content)
     assert "• patient id: Its values are all different" in texts(app)
     typed(app, 1, keep=True, kind="integer", **{"from": "1", "to": "9,999"})
-    assert session_of(app).problems == []
+    assert session_of(app).work.problems == []
     assert "patient id: Its values" not in texts(app)
 
 
@@ -205,7 +206,7 @@ def test_a_saved_schema_for_many_rows_per_person_can_be_loaded() -> None:
     app = data_page(session)
     settled(app.file_uploader(key=f"schema_file_{session.draft_version}").upload("schema.json", saved).run())
     click(app, "use_schema")
-    assert session_of(app).rows_per_person == 5000
+    assert session_of(app).work.rows_per_person == 5000
 
 
 def test_a_foreign_schema_is_refused_in_words() -> None:
@@ -261,14 +262,14 @@ def test_switching_the_mode_is_shown_everywhere() -> None:
     choose(app, "release")
     assert session_of(app).mode == "release"
     assert any(":blue-badge[Release mode]" in body.value for body in app.markdown)
-    assert [caption.value for caption in app.sidebar.caption] == ["No data set chosen yet."]
+    assert [caption.value for caption in app.sidebar.caption] == ["You have not chosen a data set yet."]
     choose(app, "teaching")
     assert any(":blue-badge[Teaching mode]" in body.value for body in app.markdown)
 
 
 def test_an_uploaded_file_disappears_when_release_mode_is_left() -> None:
     app = choose(data_page(uploaded(mode="release")), "teaching")
-    assert session_of(app).data is None
+    assert session_of(app).current is None
     assert headers(app) == ["What kind of data?", "Which table?"]
 
 

@@ -47,8 +47,7 @@ def made_of_example(epsilon: float) -> tuple[RunResult, Evaluation]:
 
 
 def keep(session: Session, outcome: RunResult, evaluation: Evaluation) -> None:
-    session.found[len(session.outcomes), outcome.schema.names] = evaluation
-    session.outcomes.append(outcome)
+    session.work.add_run(outcome).evaluations[outcome.schema.names] = evaluation
 
 
 def ready(mode: str = "teaching", *epsilons: float) -> Session:
@@ -57,6 +56,10 @@ def ready(mode: str = "teaching", *epsilons: float) -> Session:
     for epsilon in epsilons or (1.0,):
         keep(session, *made_of_example(epsilon))
     return session
+
+
+def evaluations(session: Session) -> list[Evaluation]:
+    return [evaluation for run in session.runs for evaluation in run.evaluations.values()]
 
 
 def diagnostics(session: Session) -> AppTest:
@@ -100,46 +103,43 @@ def test_every_picture_has_words_and_a_table() -> None:
 def test_up_to_four_releases_are_compared_and_remembered() -> None:
     session = ready("teaching", 0.01, 100.0)
     app = diagnostics(session)
-    assert app.multiselect(key="compared").value == [1]
-    app.multiselect(key="compared").set_value([1, 0]).run()
+    assert app.multiselect(key="compared").value == [2]
+    app.multiselect(key="compared").set_value([2, 1]).run()
     assert not app.exception
-    assert session_of(app).compared == [1, 0]
+    assert session_of(app).work.compared == [2, 1]
     assert "1: KD tree, ε 0.01" in texts(app)
     assert "2: KD tree, ε 100" in texts(app)
     app.switch_page("pages/3_Synthesize.py").run()
     app.switch_page("pages/4_Diagnostics.py").run()
-    assert app.multiselect(key="compared").value == [1, 0]
+    assert app.multiselect(key="compared").value == [2, 1]
 
 
 def test_in_release_mode_nothing_is_compared_unasked_and_all_is_marked() -> None:
     session = ready("release")
-    session.found.clear()
+    session.runs[0].evaluations.clear()
     app = diagnostics(session)
     assert "For internal review, not for release" in app.warning[0].value
     assert app.button(key="examine").label.startswith("Compare 1: KD tree")
     assert not app.header
-    assert session_of(app).examination is None
+    assert session_of(app).work.tasks.get("examination") is None
 
 
 def test_an_examination_runs_in_a_worker_and_is_kept() -> None:
     session = ready()
-    session.found.clear()
-    names = session.outcomes[0].schema.names
-    subject = next_missing(session, [0], names)
-    assert subject == (0, names)
-    examine(session, subject)
-    assert session.examination is not None
-    finish(session.examination)
+    session.runs[0].evaluations.clear()
+    (run,) = session.runs
+    names = run.result.schema.names
+    assert next_missing([run], names) is run
+    finish(examine(session.work, run, names).job)
     app = diagnostics(session)
-    assert set(session_of(app).found[0, names]) == set(DIAGNOSTICS)
-    assert next_missing(session_of(app), [0], names) is None
+    assert set(session_of(app).runs[0].evaluations[names]) == set(DIAGNOSTICS)
+    assert next_missing([run], names) is None
 
 
 def test_another_table_forgets_what_was_found() -> None:
     session = ready()
     load_example(session, "breast_cancer")
-    assert not session.found
-    assert not session.outcomes
+    assert not session.runs
 
 
 def test_names_from_a_file_are_never_read_as_markup() -> None:
@@ -147,7 +147,7 @@ def test_names_from_a_file_are_never_read_as_markup() -> None:
     header = ",".join(f'"{name}"' for name in HOSTILE[:3])
     rows = "\n".join(f"{i % 7},{i % 3},{HOSTILE[i % 4]}" for i in range(60))
     load_upload(session, "x.csv", f"{header}\n{rows}".encode())
-    private = session.private()
+    private = session.work.private
     assert private is not None
     keep(session, *made(private, 1.0))
     app = diagnostics(session)
@@ -158,7 +158,7 @@ def test_names_from_a_file_are_never_read_as_markup() -> None:
 
 def test_downloads_carry_the_mark() -> None:
     session = ready()
-    found = session.found[0, session.outcomes[0].schema.names]
+    (found,) = session.runs[0].evaluations.values()
     chart = dot_chart({"release": found["marginals"]})
     text = marked_csv(chart.table, INTERNAL)
     assert text.startswith(b"# For internal review")
@@ -172,12 +172,12 @@ def test_downloads_carry_the_mark() -> None:
 @pytest.mark.parametrize("column", ["value", "group"])
 def test_columns_can_be_chosen(column: str) -> None:
     session = ready()
-    names = session.outcomes[0].schema.names
+    names = session.runs[0].result.schema.names
     chosen = tuple(name for name in names if name == column) or names[:1]
-    private = session.private()
+    private = session.work.private
     assert private is not None
-    session.found[0, chosen] = evaluate(private, session.outcomes[0].tables[0], columns=chosen)
-    session.examined = chosen
+    session.runs[0].evaluations[chosen] = evaluate(private, session.runs[0].result.tables[0], columns=chosen)
+    session.work.columns = chosen
     app = diagnostics(session)
     assert not app.exception
     assert f"Columns: 1 of {len(names)}" in [expander.label for expander in app.expander]
@@ -185,16 +185,16 @@ def test_columns_can_be_chosen(column: str) -> None:
 
 def test_another_regression_takes_the_place_of_the_first_in_every_release() -> None:
     session = ready("teaching", 0.1, 10.0)
-    session.compared = [0, 1]
+    session.work.compared = [1, 2]
     app = diagnostics(session)
-    before = [evaluation["regression"].notes[0] for evaluation in session_of(app).found.values()]
+    before = [evaluation["regression"].notes[0] for evaluation in evaluations(session_of(app))]
     assert all("linear" in note for note in before)
-    (outcome,) = (element for element in app.selectbox if element.label == "Outcome")
+    (outcome,) = (element for element in app.selectbox if element.label == "RunResult")
     outcome.set_value("group")
     (send,) = (element for element in app.button if element.label == "Compare this regression")
     app = send.click().run()
     assert not app.exception
-    after = [evaluation["regression"] for evaluation in session_of(app).found.values()]
+    after = [evaluation["regression"] for evaluation in evaluations(session_of(app))]
     assert all("logistic regression of 'group'" in result.notes[0] for result in after)
     sources = set(after[0].tables["coefficients"]["source"])
     assert len(sources) == 4, "the private regressions run at the release's epsilon"

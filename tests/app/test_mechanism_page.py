@@ -11,10 +11,13 @@ from dpsynth_core.mechanisms.parameters import parameters
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.runs.configuration import RunConfig
 from dpsynth_core.runs.jobs import Job
-from pages.shared.data.actions import account_of, load_example, load_upload, open_account
+from pages.shared.accounts import account_of
+from pages.shared.data.actions import choose_mode, load_example, load_upload, open_account
+from pages.shared.mechanism.actions import start_preview
 from pages.shared.mechanism.settings import Choices, plan_for
 from pages.shared.session import Session
-from pages.shared.synthesize.actions import collect, start
+from pages.shared.synthesize.actions import RUN, start
+from pages.shared.tasks import Task
 from tests.tables.stepping import Stepping
 from tests.waiting.jobs import finish
 from tests.waiting.pages import csv_of, page, session_of, settled
@@ -90,9 +93,8 @@ def test_an_impossible_parameter_is_refused_at_once_by_name() -> None:
 def test_the_preview_shows_simulated_data_and_only_in_teaching_mode() -> None:
     app = mechanism_page(ready())
     settled(app.button(key="preview").click().run())
-    preview = session_of(app).preview
-    assert preview is not None
-    assert finish(preview.job).state == "finished"
+    task = session_of(app).work.tasks["preview"]
+    assert finish(task.job).state == "finished"
     settled(app.run())
     assert any("Nothing here is your data" in element.value for element in app.caption)
     app = mechanism_page(ready(mode="release"))
@@ -205,42 +207,68 @@ def test_several_tables_show_what_they_cost_together() -> None:
     session = ready()
     session.choices.epsilon, session.choices.copies = "0.5", 4
     app = synthesize_page(session)
-    assert any("all together: **ε = 2**" in element.value for element in app.markdown)
+    assert any("all tables together: **ε = 2**" in element.value for element in app.markdown)
     (rows,) = (element for element in app.number_input if element.label == "Rows in each")
     settled(rows.set_value(77).run())
     assert order_of(session).mechanism.rows == 77
 
 
-def test_a_run_on_another_table_is_ended_and_forgotten() -> None:
+def test_another_table_cancels_whatever_runs_on_the_old_one() -> None:
     session = ready()
-    start(session, RunConfig(mechanism=Stepping(steps=10_000, pause=0.1), epsilon="1"))
-    job = session.job
-    assert job is not None
+    slow = RunConfig(mechanism=Stepping(steps=10_000, pause=0.1), epsilon="1")
+    tasks = [start(session, slow), start_preview(session, slow)]
     load_example(session, "bivariate_normal")
-    collect(session)
-    assert finish(job).state == "cancelled"
-    assert session.job is None
-    assert session.outcomes == []
+    assert [finish(task.job).state for task in tasks] == ["cancelled", "cancelled"]
+    session.collect()
+    assert session.runs == []
+    assert session.work.tasks.get(RUN) is None
+
+
+def test_another_mode_cancels_a_run_too() -> None:
+    session = ready()
+    task = start(session, RunConfig(mechanism=Stepping(steps=10_000, pause=0.1), epsilon="1"))
+    choose_mode(session, "release")
+    assert finish(task.job).state == "cancelled"
 
 
 @pytest.mark.parametrize(
     ("charged", "words"),
-    [(None, "teaching mode"), (True, "was charged: ε 0.25, δ 0."), (False, "nothing was charged")],
+    [(None, "Nothing was charged."), (True, "was charged: ε 0.25, δ 0."), (False, "so nothing was charged")],
 )
 def test_the_end_of_a_run_says_what_was_charged(charged: bool | None, words: str) -> None:
     session = ready()
-    session.job = Job(id="x", title="x", submitted=0.0, state="cancelled", charged=charged)
-    session.job_data, session.cost = session.data, "ε 0.25, δ 0"
+    job = Job(id="x", title="x", submitted=0.0, state="cancelled", charged=charged)
+    session.work.tasks.put(RUN, Task(title="The run", about=None, job=job, store=print, cost="ε 0.25, δ 0"))
     app = synthesize_page(session)
-    assert any("cancelled" in element.value for element in app.info)
+    assert any("The run was cancelled." in element.value for element in app.info)
     assert any(words in element.value for element in app.text)
+
+
+def test_when_nobody_is_connected_unpaid_work_is_cancelled_and_says_why() -> None:
+    session = ready()
+    task = start(session, RunConfig(mechanism=Stepping(steps=10_000, pause=0.1), epsilon="1"))
+    session.abandon()
+    assert finish(task.job).state == "cancelled"
+    app = synthesize_page(session)
+    assert any("lost its connection" in element.value for element in app.text)
+
+
+def test_a_run_that_was_paid_for_goes_on_when_nobody_is_connected() -> None:
+    session = released()
+    task = start(session, RunConfig(mechanism=Stepping(steps=20, pause=0.1), epsilon="0.5"))
+    session.abandon()
+    assert finish(task.job).state == "finished"
+    session.collect()
+    assert len(session.runs) == 1
+    account = account_of(session)
+    assert account is not None
+    assert [entry.state for entry in account.entries] == ["committed"]
 
 
 def order_of(session: Session, epsilon: str = "1") -> RunConfig:
     assert session.schema is not None
-    assert session.data is not None
     session.choices.epsilon = epsilon
-    return session.choices.order(session.schema, len(session.data.table), teaching=session.mode == "teaching")
+    return session.choices.order(session.schema, session.work.n, teaching=session.mode == "teaching")
 
 
 def released() -> Session:
@@ -252,26 +280,26 @@ def released() -> Session:
 
 def test_a_run_in_release_mode_is_charged_once_and_its_outcome_collected_once() -> None:
     session = released()
-    start(session, order_of(session, "0.25"))
+    task = start(session, order_of(session, "0.25"))
     account = account_of(session)
     assert account is not None
     assert account.spent.epsilon == Budget.of("0.25").epsilon  # before anything is visible
-    assert session.job is not None
-    finish(session.job)
+    finish(task.job)
     for _ in range(2):
-        collect(session)
+        session.collect()
     account = account_of(session)
     assert account is not None
     assert [entry.state for entry in account.entries] == ["committed"]
-    assert len(session.outcomes) == 1
-    assert session.outcomes[0].guarantee.status == "void"  # nothing was declared public
+    assert len(session.runs) == 1
+    assert session.runs[0].charge == account.entries[0].id
+    assert session.runs[0].result.guarantee.status == "void"  # nothing was declared public
 
 
 def test_more_than_what_is_left_is_refused_and_nothing_runs() -> None:
     session = released()
     with pytest.raises(BudgetError, match="left"):
         start(session, order_of(session, "2"))
-    assert session.job is None
+    assert session.work.tasks.get(RUN) is None
     app = synthesize_page(session)
     assert app.button(key="synthesize").disabled
     assert any("only ε = 1 is left" in element.value for element in app.text)
@@ -300,11 +328,9 @@ def test_without_an_account_nothing_can_be_released() -> None:
 def test_a_finished_run_is_shown_with_its_badge_and_history() -> None:
     session = ready()
     for epsilon in ("1", "2"):
-        start(session, order_of(session, epsilon))
-        assert session.job is not None
-        finish(session.job)
-        collect(session)
+        finish(start(session, order_of(session, epsilon)).job)
+        session.collect()
     app = synthesize_page(session)
     assert any("Guarantee: proven" in element.value for element in app.markdown)
-    assert len(session.outcomes) == 2
+    assert len(session.runs) == 2
     assert any(element.label == "Look at run" for element in app.selectbox)

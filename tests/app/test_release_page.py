@@ -22,20 +22,20 @@ from dpsynth_core.review.report import MARK
 from dpsynth_core.runs.configuration import RunConfig, RunResult, execute
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.private_table import PrivateTable
-from pages.shared.data.actions import account_of, edit_draft, load_example, load_upload, open_account, open_ledger, sign
+from pages.shared.accounts import account_of, open_ledger
+from pages.shared.data.actions import edit_draft, load_example, load_upload, open_account, sign
 from pages.shared.release.actions import (
     approved_archive,
     bundle_of,
     checks,
-    collect_search,
+    current_approval,
+    gather_evidence,
     history,
     record,
     report_of,
-    search,
-    standing,
 )
 from pages.shared.session import Session
-from pages.shared.synthesize.actions import collect, start
+from pages.shared.synthesize.actions import start
 from tests.tables.releases import outcome_of
 from tests.waiting.jobs import finish
 from tests.waiting.pages import HOSTILE, assert_only_in_plain_text, page, session_of, settled, texts
@@ -71,16 +71,14 @@ def perfect() -> Evidence:
 def ready(mode: str = "teaching", evidence: Evidence | None = None) -> Session:
     session = Session(mode=mode)  # type: ignore[arg-type]
     load_example(session, EXAMPLE)
+    run = session.work.add_run(made())
     if mode == "release":
         open_account(session, "3", "1e-6")
-        assert session.data is not None
-        assert session.data.fingerprint is not None
-        charge = open_ledger().reserve(session.data.fingerprint, made().config.total, purpose="Synthesize")
+        assert session.work.data.fingerprint is not None
+        charge = open_ledger().reserve(session.work.data.fingerprint, made().config.total, purpose="Synthesize")
         open_ledger().commit(charge.id)
-        session.paid[0] = charge.id
-    session.outcomes.append(made())
-    if evidence is not None:
-        session.evidence[0] = evidence
+        run.charge = charge.id
+    run.evidence = evidence
     return session
 
 
@@ -114,19 +112,13 @@ def test_before_anybody_has_looked_it_says_what_to_press() -> None:
 
 
 def test_evidence_is_gathered_by_a_worker_and_serves_diagnostics_too() -> None:
-    session = ready()
-    names = made().schema.names
-    session.found[0, names] = found().evaluation
-    search(session, 0)
-    assert session.search is not None
-    finish(session.search)
-    collect_search(session)
-    assert session.evidence[0].evaluation.verdict == found().evaluation.verdict
-    other = ready(evidence=None)
-    other.search, other.searched = session.search, 0
-    other.search.result = found()
-    collect_search(other)
-    assert other.found[0, names] is found().evaluation
+    session, names = ready(), made().schema.names
+    (run,) = session.runs
+    finish(gather_evidence(session.work, run).job)
+    session.collect()
+    assert run.evidence is not None
+    assert run.evidence.evaluation.verdict == found().evaluation.verdict
+    assert run.evaluations[names] is run.evidence.evaluation
 
 
 @pytest.mark.parametrize("mode", ["teaching", "release"])
@@ -138,9 +130,10 @@ def test_what_passes_is_approved_and_offered(mode: str) -> None:
     app = settled(app.button(key="decide").click().run())
     assert "Approved" in app.success[0].value
     assert "Download the approved bundle" in downloads(app)
-    approved = standing(session_of(app), 0, history(session_of(app)))
+    run = session.runs[0]
+    approved = current_approval(run, history(session))
     assert approved is not None
-    archive = approved_archive(session_of(app), 0, approved)
+    archive = approved_archive(session.work, run, approved)
     with zipfile.ZipFile(io.BytesIO(archive)) as bundle:
         assert "croissant.json" in bundle.namelist()
         assert all(MARK.encode() not in bundle.read(name) for name in bundle.namelist())
@@ -148,22 +141,21 @@ def test_what_passes_is_approved_and_offered(mode: str) -> None:
 
 def test_gathering_can_be_cancelled_and_says_that_nothing_is_charged() -> None:
     session = ready("release")
-    search(session, 0)
+    task = gather_evidence(session.work, session.runs[0])
     app = release(session)
-    settled(app.button(key="cancel_search").click().run())
-    assert session.search is not None
-    assert session.search.state == "cancelled"
+    settled(app.button(key="cancel_evidence").click().run())
+    assert task.job.state == "cancelled"
     settled(app.run())
-    assert "The gathering was cancelled." in [error.value for error in app.error]
-    assert "Nothing is charged for it." in texts(app)
+    assert "The search for evidence was cancelled." in [note.value for note in app.info]
+    assert "Nothing was charged." in texts(app)
     assert not app.button(key="gather").disabled
 
 
 def test_every_score_stands_beside_its_reference_its_verdict_and_its_worst_item() -> None:
-    app = release(ready(evidence=found()))
-    shown = texts(app)
+    session = ready(evidence=found())
+    shown = texts(release(session))
     for key in ("columns", "pairs", "mmd"):
-        check = checks(ready(evidence=found()), 0)[key]
+        check = checks(session, session.runs[0])[key]
         assert "A fresh sample would score about" in check.evidence
         assert check.evidence in shown
         assert f"Measured: {check.measured}" in shown
@@ -176,7 +168,7 @@ def test_a_table_with_permuted_columns_is_not_green() -> None:
     permuted = pd.DataFrame({name: rng.permutation(original[name]) for name in original})
     outcome = replace(made(), tables=(permuted,))
     session = ready(evidence=gather(PrivateTable(original, example.schema), EvidenceRequest(outcome=outcome)))
-    answer = checks(session, 0)
+    answer = checks(session, session.runs[0])
     assert answer["columns"].state == "pass", "each column by itself is perfect"
     assert answer["pmse_ratio"].state == "fail"
     assert not answer.answer.startswith("Yes")
@@ -184,12 +176,12 @@ def test_a_table_with_permuted_columns_is_not_green() -> None:
 
 def test_a_later_hold_takes_an_approval_back_and_both_stay_on_record() -> None:
     session = ready("release", perfect())
-    record(session, 0, "approve", reviewer="Ada", note="")
-    record(session, 0, "hold", reviewer="Bob", note="Wait.")
+    record(session, session.runs[0], "approve", reviewer="Ada", note="")
+    record(session, session.runs[0], "hold", reviewer="Bob", note="Wait.")
     assert [decision.choice for decision in history(session)] == ["approve", "hold"]
     app = release(session)
     assert "Download the approved bundle" not in downloads(app)
-    assert "Offered once a reviewer has approved it." in [element.value for element in app.markdown]
+    assert "You can download it once a reviewer has approved it." in [element.value for element in app.markdown]
     table = app.dataframe[-1].value
     assert list(table["reviewer"]) == ["Bob", "Ada"]
     # Another session on the same data set sees the same history.
@@ -198,10 +190,10 @@ def test_a_later_hold_takes_an_approval_back_and_both_stay_on_record() -> None:
 
 def test_a_double_click_records_once() -> None:
     session = ready("release", perfect())
-    session.ticket = "the same"
-    record(session, 0, "hold", reviewer="Ada", note="")
-    session.ticket = "the same"
-    record(session, 0, "hold", reviewer="Ada", note="")
+    session.work.ticket = "the same"
+    record(session, session.runs[0], "hold", reviewer="Ada", note="")
+    session.work.ticket = "the same"
+    record(session, session.runs[0], "hold", reviewer="Ada", note="")
     assert len(history(session)) == 1
 
 
@@ -218,37 +210,35 @@ def test_what_is_missing_for_an_approval_is_listed_and_shrinks() -> None:
 
 def test_a_void_guarantee_has_no_bundle_and_cannot_be_approved() -> None:
     session = ready("release", perfect())
-    session.outcomes[0] = replace(made(), guarantee=made().guarantee.weakened("void", "Read from the data."))
+    session.runs[0].result = replace(made(), guarantee=made().guarantee.weakened("void", "Read from the data."))
     app = release(session)
     assert "cannot be released as private" in app.error[0].value
     assert "There is no release bundle." in [element.value for element in app.error]
     app = ruled(app, "approve", note="Please.")
     assert app.button(key="decide").disabled
     with pytest.raises(DPSynthError):
-        record(session, 0, "approve", reviewer="Ada", note="Please.")
+        record(session, session.runs[0], "approve", reviewer="Ada", note="Please.")
     assert downloads(app) == ["Download the review report"]
 
 
 def test_a_release_that_nobody_paid_for_cannot_be_approved() -> None:
     session = ready("release", perfect())
-    session.paid.clear()
-    assert checks(session, 0)["ledger"].state == "fail"
+    session.runs[0].charge = None
+    assert checks(session, session.runs[0])["ledger"].state == "fail"
     with pytest.raises(DPSynthError, match="cannot be overruled"):
-        record(session, 0, "approve", reviewer="Ada", note="It was free.")
+        record(session, session.runs[0], "approve", reviewer="Ada", note="It was free.")
 
 
 def test_a_run_of_this_session_is_found_in_the_ledger() -> None:
     session = Session(mode="release")
     load_example(session, EXAMPLE)
     open_account(session, "3", "1e-6")
-    start(session, RunConfig(mechanism=made().config.mechanism, epsilon="1"))
-    assert session.job is not None
-    finish(session.job)
-    collect(session)
+    finish(start(session, RunConfig(mechanism=made().config.mechanism, epsilon="1")).job)
+    session.collect()
     account = account_of(session)
     assert account is not None
-    assert session.paid == {0: account.entries[0].id}
-    assert checks(session, 0)["ledger"].state == "pass"
+    assert session.runs[0].charge == account.entries[0].id
+    assert checks(session, session.runs[0])["ledger"].state == "pass"
 
 
 def test_thresholds_are_the_reviewers_and_are_recorded() -> None:
@@ -259,8 +249,8 @@ def test_thresholds_are_the_reviewers_and_are_recorded() -> None:
     app = settled(send.click().run())
     session = session_of(app)
     assert session.thresholds == Thresholds(epsilon="0.5", pairs=0.4)
-    assert checks(session, 0)["epsilon"].state == "fail"
-    decision = record(session, 0, "hold", reviewer="Ada", note="Too much.")
+    assert checks(session, session.runs[0])["epsilon"].state == "fail"
+    decision = record(session, session.runs[0], "hold", reviewer="Ada", note="Too much.")
     assert history(session)[-1] == decision
     assert decision.thresholds == session.thresholds
 
@@ -276,25 +266,25 @@ def test_thresholds_that_make_no_sense_are_told_in_words() -> None:
 
 def test_the_words_are_part_of_what_is_approved() -> None:
     session = ready("release", perfect())
-    decision = record(session, 0, "approve", reviewer="Ada", note="")
-    session.said = replace(session.said, title="Another title")
-    assert bundle_of(session, 0).sha256 != decision.bundle
-    with zipfile.ZipFile(io.BytesIO(approved_archive(session, 0, decision))) as archive:
+    decision = record(session, session.runs[0], "approve", reviewer="Ada", note="")
+    session.work.publication = replace(session.work.publication, title="Another title")
+    assert bundle_of(session.work, session.runs[0]).sha256 != decision.bundle
+    with zipfile.ZipFile(io.BytesIO(approved_archive(session.work, session.runs[0], decision))) as archive:
         assert b"Another title" not in archive.read("data_card.md")
 
 
 def test_an_archive_that_is_not_the_approved_one_is_refused() -> None:
     session = ready("release", perfect())
-    decision = record(session, 0, "approve", reviewer="Ada", note="")
+    decision = record(session, session.runs[0], "approve", reviewer="Ada", note="")
     with pytest.raises(DPSynthError, match="no longer the one"):
-        approved_archive(session, 0, replace(decision, bundle="0" * 64))
+        approved_archive(session.work, session.runs[0], replace(decision, bundle="0" * 64))
 
 
 def test_contents_are_listed_with_their_hashes() -> None:
     session = ready(evidence=perfect())
     app = release(session)
     (table,) = (element.value for element in app.dataframe if "SHA-256" in element.value)
-    assert list(table["file"]) == list(bundle_of(session, 0).files)
+    assert list(table["file"]) == list(bundle_of(session.work, session.runs[0]).files)
     assert all(len(digest) == 64 for digest in table["SHA-256"])
 
 
@@ -309,9 +299,9 @@ def test_every_picture_has_a_table() -> None:
 
 def test_the_report_tells_checklist_and_decisions() -> None:
     session = ready("release", found())
-    record(session, 0, "hold", reviewer="<b>Ada</b>", note="First.")
-    record(session, 0, "hold", reviewer="Bob", note="Second.")
-    text = report_of(session, 0)().decode()
+    record(session, session.runs[0], "hold", reviewer="<b>Ada</b>", note="First.")
+    record(session, session.runs[0], "hold", reviewer="Bob", note="Second.")
+    text = report_of(session, session.runs[0])().decode()
     assert "Checklist" in text
     assert "First." in text
     assert "Second." in text
@@ -321,20 +311,19 @@ def test_the_report_tells_checklist_and_decisions() -> None:
 
 def test_who_declared_the_facts_can_be_named_later_for_the_same_facts_only() -> None:
     session = ready("release", found())
-    digest = bundle_of(session, 0).sha256
+    digest = bundle_of(session.work, session.runs[0]).sha256
     nobody = "nobody is named as having declared them"
-    assert nobody in checks(session, 0)["facts"].measured
+    assert nobody in checks(session, session.runs[0])["facts"].measured
     assert nobody in texts(release(session))
     sign(session, "".join(HOSTILE))
     app = release(session)
     assert f"declared by {''.join(HOSTILE)}" in texts(app)
     assert_only_in_plain_text(app, HOSTILE[0])
-    assert "declared by &lt;script&gt;" in report_of(session, 0)().decode()
-    session.bundles.clear()
-    assert bundle_of(session, 0).sha256 == digest
-    assert session.draft is not None
-    edit_draft(session, session.draft.assign(bins=7))
-    assert nobody in checks(session, 0)["facts"].measured
+    assert "declared by &lt;script&gt;" in report_of(session, session.runs[0])().decode()
+    session.runs[0].bundle = None
+    assert bundle_of(session.work, session.runs[0]).sha256 == digest
+    edit_draft(session, session.work.draft.assign(bins=7))
+    assert nobody in checks(session, session.runs[0])["facts"].measured
 
 
 def test_in_release_mode_all_is_marked() -> None:
@@ -347,15 +336,14 @@ def test_names_from_a_file_are_never_read_as_markup() -> None:
     header = ",".join(f'"{name}"' for name in HOSTILE[:3])
     rows = "\n".join(f"{i % 7},{i % 2},{HOSTILE[i % 4]}" for i in range(60))
     load_upload(session, "x.csv", f"{header}\n{rows}".encode())
-    private, schema = session.private(), session.schema
+    private, schema = session.work.private, session.schema
     assert private is not None
     assert schema is not None
-    assert session.data is not None
     order = RunConfig(mechanism=made().config.mechanism, epsilon="1")
-    outcome = execute(session.data.table, schema, order)
-    session.outcomes.append(outcome)
+    outcome = execute(session.work.data.table, schema, order)
+    run = session.work.add_run(outcome)
     evaluation = evaluate(private, outcome.tables[0], ["marginals", "pairs"])
-    session.evidence[0] = gather(private, EvidenceRequest(outcome=outcome, evaluation=evaluation))
+    run.evidence = gather(private, EvidenceRequest(outcome=outcome, evaluation=evaluation))
     app: Any = release(session)
     for hostile in HOSTILE[:3]:
         assert_only_in_plain_text(app, hostile)

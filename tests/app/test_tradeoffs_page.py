@@ -15,6 +15,7 @@ from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.teaching.neighbours import NeighbourConfig, NeighbourDemonstration, demonstrate
 from dpsynth_core.teaching.sweep import (
     ASPECTS,
+    MAX_ANALYSTS,
     SizeSweepConfig,
     SizeSweepResult,
     SweepConfig,
@@ -23,11 +24,12 @@ from dpsynth_core.teaching.sweep import (
     sweep_sizes,
 )
 from pages.shared.data.actions import choose_mode, declare_all_public, load_example, load_upload
-from pages.shared.session import Lesson, Session, Trial
-from pages.shared.tradeoffs.actions import begin_trial, current_trial, sweep_seconds, sweepable
+from pages.shared.session import Finding, Lesson, Session, Tradeoffs
+from pages.shared.tradeoffs.actions import begin as begin_simulation
+from pages.shared.tradeoffs.actions import finding_on, sweep_seconds, sweepable, task_on
 from pages.shared.tradeoffs.lessons import FIRST_EPSILON, UNITS, begin, from_address, to_address
 from pages.shared.tradeoffs.needs_view import FIRST
-from pages.shared.tradeoffs.tables import MINE, SIMULATED, chosen, offered, specimen
+from pages.shared.tradeoffs.tables import MINE, SIMULATED, chosen, offered, public_table
 from pages.shared.tradeoffs.view import FREE, SECTIONS
 from tests.waiting.jobs import finish
 from tests.waiting.pages import HOSTILE, ROOT, assert_only_in_plain_text, csv_of, page, session_of, settled, texts
@@ -59,15 +61,16 @@ def demonstrated() -> NeighbourDemonstration:
 
 def ready(section: str = "lessons") -> Session:
     """A visitor with an example on the Data page, for which everything has been worked out."""
-    session = Session(section=section)
+    session = Session(tradeoffs=Tradeoffs(section=section))
     load_example(session, "two_groups_signal")
-    mark = specimen(session).mark
+    table_id = public_table(session).id
     orders: dict[str, tuple[Any, Any]] = {
         "sweep": (ORDER, swept()),
         "needs": (sized().config, sized()),
         "person": (NeighbourConfig(), demonstrated()),
     }
-    session.trials = {kind: Trial(mark=mark, order=order, job=None, result=r) for kind, (order, r) in orders.items()}
+    for kind, (order, result) in orders.items():
+        session.tradeoffs.findings[kind] = Finding(table_id=table_id, order=order, result=result)
     return session
 
 
@@ -103,22 +106,21 @@ def test_every_section_says_that_nothing_private_is_used_and_nothing_spent() -> 
     for section in SECTIONS:
         settled(app.button_group(key="tradeoff_section").set_value(section).run())
         assert FREE in [caption.value for caption in app.caption]
-        assert session_of(app).section == section
+        assert session_of(app).tradeoffs.section == section
         assert address_of(app).get("section") == (section if section != "lessons" else None)
 
 
 def test_a_private_upload_is_never_among_the_tables() -> None:
     session = private_upload()
-    assert session.data is not None
     assert MINE not in offered(session)
     assert SIMULATED not in offered(session), "its bounds were read from the rows"
     declare_all_public(session, public=True)
-    session.specimen = SIMULATED
-    simulated = specimen(session)
+    session.tradeoffs.table = SIMULATED
+    simulated = public_table(session)
     assert chosen(session) == SIMULATED
-    assert len(simulated.table) == len(session.data.table)
-    assert not simulated.table.equals(session.data.table)
-    session.specimen = MINE  # as an old session, or a forged one, might say
+    assert len(simulated.table) == len(session.work.data.table)
+    assert not simulated.table.equals(session.work.data.table)
+    session.tradeoffs.table = MINE  # as an old session, or a forged one, might say
     assert chosen(session) in EXAMPLES
 
 
@@ -127,8 +129,8 @@ def test_a_table_that_becomes_private_takes_its_trials_with_it() -> None:
     assert chosen(session) == MINE
     choose_mode(session, "release")
     assert MINE not in offered(session)
-    assert current_trial(session, "sweep", specimen(session)) is None
-    assert "sweep" not in session.trials
+    assert finding_on(session, "sweep", public_table(session)) is None
+    assert "sweep" not in session.tradeoffs.findings
 
 
 def test_without_a_table_there_is_an_example_and_a_choice() -> None:
@@ -138,28 +140,40 @@ def test_without_a_table_there_is_an_example_and_a_choice() -> None:
 
 def test_a_sweep_runs_in_a_worker_and_is_kept_over_pages() -> None:
     session = ready("sweep")
-    trial = begin_trial(session, "sweep", specimen(session), ORDER, sweep)
-    assert trial.job is not None
-    finish(trial.job)
+    begin_simulation(session, "sweep", public_table(session), ORDER, sweep, expected=1.0)
+    finish(session.tradeoffs.tasks["sweep"].job)
     app = tradeoffs(session)
-    found = session_of(app).trials["sweep"].result
+    found = session_of(app).tradeoffs.findings["sweep"].result
     assert found.points[0].bands == swept().points[0].bands, "the same seed gives the same numbers in any process"
     app.switch_page("pages/1_Data.py").run()
     settled(app.switch_page("pages/5_Tradeoffs.py").run())
-    assert session_of(app).trials["sweep"].result is found
+    assert session_of(app).tradeoffs.findings["sweep"].result is found
     assert app.multiselect(key="sweep_mechanisms").value == list(ORDER.mechanisms)
 
 
 def test_what_was_found_on_an_example_is_known_to_the_next_visitor() -> None:
-    first, second = Session(specimen="wine"), Session(specimen="wine")
+    first, second = (Session(tradeoffs=Tradeoffs(table="wine")) for _ in range(2))
     order = SweepConfig(mechanisms=("kd_grid",), epsilons=(1.0,), repetitions=1, discoveries=False)
-    trial = begin_trial(first, "sweep", specimen(first), order, sweep)
-    assert trial.job is not None
-    finish(trial.job)
-    found = current_trial(first, "sweep", specimen(first))
-    assert found is not None
-    assert isinstance(found.result, SweepResult)
-    assert begin_trial(second, "sweep", specimen(second), order, sweep).result is found.result
+    for session in (first, second):
+        begin_simulation(session, "sweep", public_table(session), order, sweep, expected=1.0)
+        task = session.tradeoffs.tasks.get("sweep")
+        assert (task is None) == (session is second), "the second one has nothing to wait for"
+        if task is not None:
+            finish(task.job)
+        session.collect()
+    found = first.tradeoffs.findings["sweep"].result
+    assert isinstance(found, SweepResult)
+    assert second.tradeoffs.findings["sweep"].result is found
+
+
+def test_another_table_on_this_page_cancels_what_runs_on_the_old_one() -> None:
+    session = ready("sweep")
+    slow = replace(ORDER, repetitions=20, analysts=MAX_ANALYSTS)
+    begin_simulation(session, "sweep", public_table(session), slow, sweep, expected=1.0)
+    task = session.tradeoffs.tasks["sweep"]
+    session.tradeoffs.table = "wine"
+    assert task_on(session, "sweep", public_table(session)) is None
+    assert finish(task.job).state == "cancelled"
 
 
 def test_another_order_is_run_only_when_asked_for() -> None:
@@ -167,9 +181,9 @@ def test_another_order_is_run_only_when_asked_for() -> None:
     assert "start_sweep" not in [button.key for button in app.button]
     settled(app.multiselect(key="sweep_mechanisms").set_value(["kd_grid"]).run())
     assert app.button(key="start_sweep").label.startswith("Run: 2 synthetic tables (about")
-    assert session_of(app).trials["sweep"].result is swept(), "the last one stays on the page"
+    assert session_of(app).tradeoffs.findings["sweep"].result is swept(), "the last one stays on the page"
     settled(app.multiselect(key="sweep_mechanisms").set_value([]).run())
-    assert any("cannot be swept" in element.value for element in app.error)
+    assert any("cannot be run" in element.value for element in app.error)
 
 
 def test_how_much_epsilon_and_how_many_rows_are_answered_for_every_aspect() -> None:
@@ -203,11 +217,11 @@ def test_the_table_behind_a_mark_can_be_chosen_without_a_mouse() -> None:
     app = tradeoffs(ready("sweep"))
     settled(app.selectbox(key="sweep_shown").set_value("kd_grid").run())
     settled(app.select_slider(key="sweep_at").set_value(0.1).run())
-    point = swept().at("kd_grid", 0.1)
-    assert point is not None
-    assert point.table is not None
-    shown = next(frame.value for frame in app.dataframe if list(frame.value.columns) == list(point.table.columns))
-    assert shown.equals(point.table.head(len(shown)))
+    spot = swept().at("kd_grid", 0.1)
+    assert spot is not None
+    assert spot.table is not None
+    shown = next(frame.value for frame in app.dataframe if list(frame.value.columns) == list(spot.table.columns))
+    assert shown.equals(spot.table.head(len(shown)))
 
 
 def test_playing_moves_from_the_smallest_epsilon_to_the_largest_and_stops() -> None:
@@ -241,7 +255,8 @@ def test_how_many_analysts_there_are_and_where_there_are_none_is_said() -> None:
     session = ready("sweep")
     first, *others = swept().points
     silent = replace(first, analysts=20, no_analysts="It would take an hour.")
-    session.trials["sweep"].result = replace(swept(), points=(silent, *others))
+    finding = session.tradeoffs.findings["sweep"]
+    session.tradeoffs.findings["sweep"] = replace(finding, result=replace(swept(), points=(silent, *others)))
     app = tradeoffs(session)
     captions = " ".join(caption.value for caption in app.caption)
     assert "95% intervals over simulated studies of 500 people, 20 to 400 without a difference" in captions
@@ -256,22 +271,22 @@ def test_one_person_is_shown_with_what_epsilon_allows() -> None:
 
 def test_noise_can_be_drawn_again() -> None:
     app = tradeoffs(ready("noise"))
-    before = session_of(app).noise_seed
+    before = session_of(app).tradeoffs.noise_seed
     settled(app.button(key="noise_draw").click().run())
-    assert session_of(app).noise_seed == before + 1
+    assert session_of(app).tradeoffs.noise_seed == before + 1
 
 
 @pytest.mark.parametrize("section", ["sweep", "noise", "groups", "person"])
 def test_names_from_a_file_are_never_read_as_markup(section: str) -> None:
-    session = Session(section=section)
+    session = Session(tradeoffs=Tradeoffs(section=section))
     load_upload(session, "x.csv", csv_of(*HOSTILE[:3]))
-    own = specimen(session)
+    own = public_table(session)
     person = demonstrate(own.table, own.schema, MECHANISMS["perturbed_histogram"].suggest(own.schema, 60, 1),
                          epsilon=1, row=3, runs=20)  # fmt: skip
     for kind, order, found in (
         ("sweep", ORDER, sweep(own.table, own.schema, ORDER)), ("person", NeighbourConfig(), person),
     ):  # fmt: skip
-        session.trials[kind] = Trial(mark=own.mark, order=order, job=None, result=found)
+        session.tradeoffs.findings[kind] = Finding(table_id=own.id, order=order, result=found)
     app = tradeoffs(session)
     assert pictures(app) > 0
     for hostile in HOSTILE[:3]:
@@ -291,11 +306,11 @@ def test_a_lesson_is_asked_answered_revealed_and_played_with(number: int) -> Non
     settled(app.button(key="reveal").click().run())
     assert "That is right." in [element.value for element in app.success]
     assert pictures(app) == 1
-    assert session_of(app).lesson.answer == unit.right
+    assert session_of(app).tradeoffs.lesson.answer == unit.right
     settled(app.radio[0].set_value((unit.right + 1) % len(unit.options)).run())
     assert any(unit.options[unit.right] in element.value for element in app.info)
     settled(app.select_slider[0].set_value("3").run())
-    assert session_of(app).lesson.epsilon == "3"
+    assert session_of(app).tradeoffs.lesson.epsilon == "3"
     assert any("ε = 3" in element.value for element in app.markdown)
 
 
@@ -303,7 +318,7 @@ def test_lessons_lead_from_one_to_the_next() -> None:
     app = linked(lesson="1", answer="1")
     for number in range(2, len(UNITS) + 1):
         settled(app.button(key="lesson_next").click().run())
-        assert session_of(app).lesson == begin(number)
+        assert session_of(app).tradeoffs.lesson == begin(number)
         settled(app.radio[0].set_value(0).run())
         settled(app.button(key="reveal").click().run())
     assert "lesson_next" not in [button.key for button in app.button]
@@ -311,11 +326,11 @@ def test_lessons_lead_from_one_to_the_next() -> None:
 
 def test_a_link_restores_lesson_answer_epsilon_and_draw() -> None:
     app = linked(lesson="2", epsilon="0.3", draw="7", answer="1")
-    assert session_of(app).lesson == Lesson(number=2, epsilon="0.3", seed=7, answer=0)
+    assert session_of(app).tradeoffs.lesson == Lesson(number=2, epsilon="0.3", seed=7, answer=0)
     settled(app.button(key="lesson_draw").click().run())
     address = address_of(app)
     assert address["draw"] == "8"
-    assert from_address(address) == session_of(app).lesson
+    assert from_address(address) == session_of(app).tradeoffs.lesson
 
 
 @pytest.mark.parametrize("number", range(1, len(UNITS) + 1))

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from dpsynth_core.errors import DPSynthError, SchemaError
-from dpsynth_core.ledger.accounts import Account, Ledger, spend
+from dpsynth_core.ledger.accounts import Account, spend
 from dpsynth_core.ledger.fingerprint import fingerprint
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.privacy.budget import Amount, Budget
@@ -19,30 +19,28 @@ from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.readers.read import read_table
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.table.suggest import suggest
+from pages.shared.accounts import account_of, open_ledger
 from pages.shared.data.schema_rows import from_rows, mark_public, numbers, to_rows, with_column, withdraw_estimates
-from pages.shared.session import DataSet, Mode, Session
-
-
-def open_ledger() -> Ledger:
-    """This installation's ledger."""
-    settings = Settings.from_environment()
-    return Ledger(settings.ledger_url, key=settings.installation_key())
+from pages.shared.session import DataSet, Mode, Session, TableWork
 
 
 def choose_mode(session: Session, mode: Mode) -> None:
     """Switch between teaching and release; a file uploaded for release never becomes free to look at."""
     if mode == session.mode:
         return
-    if session.mode == "release" and session.data is not None and session.data.uploaded:
-        session.forget_data()
-    data = session.data
-    if data is not None:
+    work = session.current
+    if session.mode == "release" and work is not None and work.data.uploaded:
+        session.use(None)
+        work = None
+    if work is not None:
         # Before anything changes: this may fail, and release mode without an account number must not exist.
-        data = _data_set(mode, data.title, data.table, uploaded=data.uploaded)
-    session.mode, session.data = mode, data
-    if mode == "release" and session.draft is not None:
+        data = _data_set(mode, work.data.title, work.data.table, uploaded=work.data.uploaded)
+        work.close()
+        work.data = data
+    session.mode = mode
+    if mode == "release" and work is not None:
         # In teaching mode nobody paid for them.
-        replace_draft(session, withdraw_estimates(session.draft))
+        replace_draft(session, withdraw_estimates(work.draft))
         adopt_account_terms(session)
 
 
@@ -57,7 +55,7 @@ def load_upload(session: Session, name: str, content: bytes) -> None:
     table = read_table(content)
     suggestion = suggest(table)
     _start(session, _data_set(session.mode, name, table, uploaded=True), suggestion.schema)
-    session.left_out = suggestion.dropped
+    session.work.left_out = suggestion.dropped
 
 
 def _data_set(mode: Mode, title: str, table: pd.DataFrame, *, uploaded: bool) -> DataSet:
@@ -69,18 +67,18 @@ def _data_set(mode: Mode, title: str, table: pd.DataFrame, *, uploaded: bool) ->
 
 def _start(session: Session, data: DataSet, schema: Schema) -> None:
     account = None if data.fingerprint is None else open_ledger().account(data.fingerprint)
-    session.forget_data()
-    session.data, session.rows_per_person = data, (account or schema).rows_per_person
+    rows = to_rows(schema, data.table.columns)
+    session.use(TableWork(data=data, draft=rows, rows_per_person=(account or schema).rows_per_person))
     _adopt(session, schema)
 
 
 def _adopt(session: Session, schema: Schema) -> None:
     """Use a schema, and the name under it for as long as its facts stay as they are."""
-    assert session.data is not None  # noqa: S101
-    # Also where it names nobody: the name that stood here before declared other facts.
-    session.declared_by, session.signed, session.signature_lapsed = schema.declared_by, None, False
-    replace_draft(session, to_rows(schema, session.data.table.columns))
-    session.signed = session.schema if schema.declared_by else None
+    work = session.work
+    # Also where it names nobody: the earlier name declared other facts.
+    work.declared_by, work.signed, work.signature_lapsed = schema.declared_by, None, False
+    replace_draft(session, to_rows(schema, work.data.table.columns))
+    work.signed = work.schema if schema.declared_by else None
 
 
 def replace_draft(session: Session, rows: pd.DataFrame) -> None:
@@ -91,17 +89,19 @@ def replace_draft(session: Session, rows: pd.DataFrame) -> None:
 
 def edit_draft(session: Session, rows: pd.DataFrame) -> None:
     """Take over what was typed and see whether it makes a schema."""
-    assert session.data is not None  # noqa: S101  there is no editor without a table
-    session.draft = rows
-    session.schema, session.problems = from_rows(
-        rows, numeric_labels=_numeric_columns(session.data.table), rows_per_person=session.rows_per_person,
-        declared_by=session.declared_by,
-    )  # fmt: skip
-    if session.signed is not None and session.schema is not None and session.schema != session.signed:
-        session.declared_by, session.signed, session.signature_lapsed = "", None, True
-        session.schema = session.schema.unsigned()
-    if session.schema is not None:
-        session.choices.suit(session.schema)
+    work = session.work
+    work.draft = rows
+    work.schema, work.problems = from_rows(
+        rows,
+        numeric_labels=_numeric_columns(work.data.table),
+        rows_per_person=work.rows_per_person,
+        declared_by=work.declared_by,
+    )
+    if work.signed is not None and work.schema is not None and work.schema != work.signed:
+        work.declared_by, work.signed, work.signature_lapsed = "", None, True
+        work.schema = work.schema.unsigned()
+    if work.schema is not None:
+        session.choices.suit(work.schema)
 
 
 def _numeric_columns(table: pd.DataFrame) -> set[str]:
@@ -109,23 +109,21 @@ def _numeric_columns(table: pd.DataFrame) -> set[str]:
 
 
 def declare_all_public(session: Session, *, public: bool) -> None:
-    """The bulk action."""
-    if session.draft is not None:
-        replace_draft(session, mark_public(session.draft, public=public))
+    """Declare the facts of every column public knowledge, or of none."""
+    replace_draft(session, mark_public(session.work.draft, public=public))
 
 
 def sign(session: Session, declared_by: str) -> None:
     """Say who states that the facts are public; nothing else changes."""
-    session.declared_by, session.signed, session.signature_lapsed = declared_by.strip(), None, False
-    if session.draft is not None:
-        edit_draft(session, session.draft)
+    work = session.work
+    work.declared_by, work.signed, work.signature_lapsed = declared_by.strip(), None, False
+    edit_draft(session, work.draft)
 
 
 def load_schema(session: Session, text: bytes) -> None:
     """Use a saved schema for the table at hand."""
-    assert session.data is not None  # noqa: S101
-    schema = Schema.from_json(text)
-    known = {str(name) for name in session.data.table.columns}
+    work, schema = session.work, Schema.from_json(text)
+    known = {str(name) for name in work.data.table.columns}
     unknown = [name for name in schema.names if name not in known]
     if unknown:
         raise DPSynthError(
@@ -133,35 +131,28 @@ def load_schema(session: Session, text: bytes) -> None:
             "Check that the schema belongs to this table."
         )
     if session.mode == "teaching" or account_of(session) is None:
-        session.rows_per_person = schema.rows_per_person
+        work.rows_per_person = schema.rows_per_person
     _adopt(session, schema)
-
-
-def account_of(session: Session, ledger: Ledger | None = None) -> Account | None:
-    """The data set's account; None in teaching mode or before one is opened."""
-    if session.data is None or session.data.fingerprint is None:
-        return None
-    return (ledger or open_ledger()).account(session.data.fingerprint)
 
 
 def adopt_account_terms(session: Session) -> Account | None:
     """The account; its unit of protection is fixed, so it replaces whatever the session says."""
     account = account_of(session)
-    if account is not None and session.draft is not None and account.rows_per_person != session.rows_per_person:
-        session.rows_per_person = account.rows_per_person
-        edit_draft(session, session.draft)
+    if account is not None and account.rows_per_person != session.work.rows_per_person:
+        session.work.rows_per_person = account.rows_per_person
+        edit_draft(session, session.work.draft)
     return account
 
 
 def open_account(session: Session, epsilon: Amount, delta: Amount) -> Account:
     """Fix the total budget of the data set, once and for all."""
-    assert session.data is not None  # noqa: S101
-    assert session.data.fingerprint is not None  # noqa: S101  only offered in release mode
+    work = session.work
+    assert work.data.fingerprint is not None  # noqa: S101  only offered in release mode
     return open_ledger().open_account(
-        session.data.fingerprint,
+        work.data.fingerprint,
         total=Budget.of(epsilon, delta),
-        label=session.data.title[:200],
-        rows_per_person=session.rows_per_person,
+        label=work.data.title[:200],
+        rows_per_person=work.rows_per_person,
     )
 
 
@@ -176,16 +167,15 @@ def estimate(session: Session, name: str, budget: Budget, *, run_id: str) -> str
     In release mode the account is charged before the result is visible; the same ``run_id`` is charged once.
     """
     adopt_account_terms(session)
-    assert session.data is not None  # noqa: S101
-    assert session.schema is not None  # noqa: S101
-    assert session.draft is not None  # noqa: S101
-    column, data = session.schema[name], session.data
+    work = session.work
+    assert work.schema is not None  # noqa: S101  only offered with a schema
+    column, data = work.schema[name], work.data
     if not can_estimate(column):
         raise DPSynthError(f"There is no private estimate for a {column.kind} column. Declare its facts.")
     noise = SecureNoise(budget)
 
     def run() -> Column:
-        return _estimated(column, data.table[name], budget, noise, session.rows_per_person)
+        return _estimated(column, data.table[name], budget, noise, work.rows_per_person)
 
     if session.mode == "teaching":
         declared = run()
@@ -196,7 +186,7 @@ def estimate(session: Session, name: str, budget: Budget, *, run_id: str) -> str
             purpose="Estimate a column's range" if column.is_numeric else "Discover a column's categories",
             run=run, drawn=lambda: bool(noise.charges), run_id=run_id,
         )  # fmt: skip
-    replace_draft(session, with_column(session.draft, declared))
+    replace_draft(session, with_column(work.draft, declared))
     return declared.name
 
 

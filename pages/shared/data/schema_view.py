@@ -12,8 +12,8 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.privacy.budget import Budget, format_amount
 from dpsynth_core.table.column import KINDS, ORIGINS
 from dpsynth_core.table.schema import MAX_DECLARED_BY
+from pages.shared.accounts import account_of
 from pages.shared.data.actions import (
-    account_of,
     adopt_account_terms,
     can_estimate,
     declare_all_public,
@@ -26,7 +26,7 @@ from pages.shared.data.actions import (
 )
 from pages.shared.data.schema_rows import settle_origins
 from pages.shared.formatting import format_loss
-from pages.shared.layout import in_words, show_error
+from pages.shared.layout import errors_shown, show_error
 from pages.shared.session import Session
 from pages.shared.widgets import plain_list
 
@@ -34,17 +34,19 @@ from pages.shared.widgets import plain_list
 def _editor_columns() -> dict[str, Any]:
     config = st.column_config
     return {
-        "keep": config.CheckboxColumn("Keep", help="Off: the column stays out of the synthetic table.", width="small"),
+        "keep": config.CheckboxColumn(
+            "Keep", help="Clear it to leave the column out of the synthetic table.", width="small"
+        ),
         "name": config.TextColumn("Column", disabled=True, pinned=True),
         "public": config.CheckboxColumn(
-            "Public", help="I state that these facts are public knowledge: they could be known without the data."
+            "Public", help="I state that these facts are public knowledge: anyone could know them without the data."
         ),
         "kind": config.SelectboxColumn("Kind", options=list(KINDS), required=True, help="What the values are."),
         "from": config.TextColumn("From", help="Smallest possible number or date."),
         "to": config.TextColumn("To", help="Largest possible number or date."),
-        "bins": config.NumberColumn("Bins", min_value=1, step=1, help="Into how many cells the range is cut."),
+        "bins": config.NumberColumn("Bins", min_value=1, step=1, help="How many cells the range is divided into."),
         "categories": config.ListColumn("Categories", help="Every possible label, in order if ordinal."),
-        "other": config.TextColumn("Other", help="The label that takes every value not listed."),
+        "other": config.TextColumn("Other", help="The label for every value that is not listed."),
         "missing": config.CheckboxColumn("May be missing", help="Adds a level for missing values."),
         "decimals": config.NumberColumn("Decimals", min_value=0, step=1, help="Digits after the point."),
         "unit": config.TextColumn("Unit", help="Shown on axes."),
@@ -55,6 +57,7 @@ def _editor_columns() -> dict[str, Any]:
 
 def edit_schema(session: Session) -> None:
     """The editable table with its bulk actions, save and load, and what is wrong with it."""
+    work = session.work
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if st.button("All of these are public knowledge", icon=":material/verified:", key="all_public"):
             declare_all_public(session, public=True)
@@ -62,8 +65,8 @@ def edit_schema(session: Session) -> None:
         if st.button("None is public", key="none_public"):
             declare_all_public(session, public=False)
             st.rerun()
-        if session.schema is not None:
-            schema_json = session.schema.to_json()
+        if work.schema is not None:
+            schema_json = work.schema.to_json()
             st.download_button(
                 "Save schema",
                 schema_json,
@@ -76,9 +79,9 @@ def edit_schema(session: Session) -> None:
     # The editor keeps what was typed as changes to the table it was given, so that table must not change
     # while it is on screen; it is taken from the draft whenever the editor appears anew.
     if editor_key not in st.session_state:
-        session.editor_base = session.draft
+        work.editor_base = work.draft
     edited = st.data_editor(
-        session.editor_base,
+        work.editor_base,
         key=editor_key,
         column_config=_editor_columns(),
         column_order=list(_editor_columns()),
@@ -86,30 +89,30 @@ def edit_schema(session: Session) -> None:
         placeholder="",
         alt="The public facts, one row per column of the table",
     )
-    if session.draft is None or not edited.equals(session.draft):
+    if not edited.equals(work.draft):
         _take_over(session, edited)
         st.rerun()
-    if session.problems:
-        show_error("Please correct this:", *session.problems)
+    if work.problems:
+        show_error("Please correct this:", *work.problems)
     _explain_left_out(session)
     _load_schema(session)
 
 
 def _take_over(session: Session, edited: pd.DataFrame) -> None:
-    settled = edited if session.draft is None else settle_origins(edited, session.draft)
+    settled = settle_origins(edited, session.work.draft)
     if settled.equals(edited):
         edit_draft(session, edited)
     else:
-        # What one cell says follows from another: the editor has to be told.
+        # What one cell says follows from another, so the editor must start afresh.
         replace_draft(session, settled)
 
 
 def _explain_left_out(session: Session) -> None:
-    """Why the suggestion does not keep a column, while it is still not kept."""
-    kept = () if session.schema is None else session.schema.names
-    reasons = {name: reason for name, reason in session.left_out.items() if name not in kept}
+    """Why the suggestion leaves a column out, while it is still left out."""
+    used = () if session.schema is None else session.schema.names
+    reasons = {name: reason for name, reason in session.work.left_out.items() if name not in used}
     if reasons:
-        st.caption("Not kept unless you tick them:")
+        st.caption("Left out unless you tick Keep:")
         plain_list(f"{name}: {reason}" for name, reason in reasons.items())
 
 
@@ -117,7 +120,7 @@ def _load_schema(session: Session) -> None:
     with st.expander("Load a saved schema"):
         file = st.file_uploader("Schema (JSON)", type=["json"], key=f"schema_file_{session.draft_version}")
         if file is not None and st.button("Use this schema", key="use_schema"):
-            with in_words("This schema cannot be used."):
+            with errors_shown("This schema cannot be used."):
                 load_schema(session, file.getvalue())
                 st.rerun()
 
@@ -128,14 +131,14 @@ def ask_declarer(session: Session) -> None:
     # page is at work is not lost.
     name = st.text_input(
         "Who states that these facts are public?",
-        value=session.declared_by,
+        value=session.work.declared_by,
         max_chars=MAX_DECLARED_BY,
         placeholder="Name and role, and where the facts are written down",
-        help="Optional. Kept with the schema and shown to the reviewer. It is never part of what is published.",
+        help="Optional. Stored with the schema and shown to the reviewer, but never published.",
     )
-    if session.signature_lapsed:
-        st.caption("The facts were changed, so the name that came with them no longer stands. Who states them now?")
-    if name.strip() != session.declared_by:
+    if session.work.signature_lapsed:
+        st.caption("The facts have changed, so the name that came with them no longer applies. Who states them now?")
+    if name.strip() != session.work.declared_by:
         sign(session, name)
         st.rerun()
 
@@ -147,14 +150,14 @@ def ask_unit(session: Session) -> None:
         "At most how many rows can one person own?",
         min_value=1,
         max_value=10**6,
-        value=session.rows_per_person,
-        help="The guarantee protects the person. With k rows per person the mechanism runs at epsilon divided by k.",
+        value=session.work.rows_per_person,
+        help="The guarantee protects people. If a person can own k rows, the mechanism runs at epsilon divided by k.",
         disabled=fixed,
         width=360,
     )
-    if rows != session.rows_per_person and session.draft is not None:
-        session.rows_per_person = rows
-        edit_draft(session, session.draft)
+    if rows != session.work.rows_per_person:
+        session.work.rows_per_person = rows
+        edit_draft(session, session.work.draft)
         st.rerun()
 
 
@@ -171,13 +174,15 @@ def ask_account(session: Session) -> None:
         return
     with st.form("account"):
         st.markdown(
-            "**Total budget of this data set.** It covers everything ever released from it and cannot be raised."
+            "**Total budget of this data set.** It covers everything ever released from the data and cannot be raised."
         )
         left, right = st.columns(2)
         epsilon = left.number_input("Total epsilon", min_value=0.01, max_value=100.0, value=1.0)
-        delta = right.text_input("Total delta", value="1e-6", help="Zero refuses every method that needs a delta.")
+        delta = right.text_input(
+            "Total delta", value="1e-6", help="With zero, mechanisms that need a delta cannot be used."
+        )
         if st.form_submit_button("Open the account", type="primary"):
-            with in_words("The account was not opened."):
+            with errors_shown("The account was not opened."):
                 open_account(session, epsilon, delta)
                 st.rerun()
 
@@ -186,18 +191,18 @@ def ask_estimate(session: Session) -> None:
     """For "I don't know the range": a private estimate that costs epsilon."""
     with st.expander("I don't know a range or the categories: estimate them privately"):
         st.markdown(
-            "A noisy look at one column finds a range that covers nearly all rows, or the labels that many rows share. "
-            "It costs part of the budget, and the result counts as declared."
+            "If you don't know a column's range or its categories, spend a little epsilon to estimate them privately: "
+            "a range that covers nearly all rows, or the labels that many rows share. The result counts as declared."
         )
         if session.schema is None:
             st.caption(
-                "First complete the public facts. Where you do not know a range, enter any, such as 0 to 1: the "
-                "estimate replaces it."
+                "Complete the public facts first. If you don't know a range, enter any, such as 0 to 1: the estimate "
+                "replaces it."
             )
             return
         names = [column.name for column in session.schema if can_estimate(column)]
         if not names:
-            st.caption("No column needs it.")
+            st.caption("None of the columns needs an estimate.")
             return
         left, middle, right = st.columns(3)
         name = left.selectbox("Column", names, key=f"estimate_column_{session.draft_version}")
@@ -211,15 +216,15 @@ def ask_estimate(session: Session) -> None:
         if blocked:
             st.caption("Set the total budget above first.")
         if st.button("Estimate", key="estimate", disabled=blocked):
-            with in_words("Please correct this:"):
+            with errors_shown("Please correct this:"):
                 budget = Budget.of(epsilon, delta)
                 if session.mode == "teaching":
                     _run_estimate(session, name, budget, uuid.uuid4().hex)
                 else:
-                    session.estimate_problem = None
+                    session.work.estimate_problem = None
                     confirm_estimate(session, name, budget, uuid.uuid4().hex)
-        if session.estimate_problem is not None:
-            show_error("Nothing was declared.", session.estimate_problem)
+        if session.work.estimate_problem is not None:
+            show_error("Nothing was declared.", session.work.estimate_problem)
 
 
 @st.dialog("Spend part of the budget?")
@@ -235,7 +240,7 @@ def confirm_estimate(session: Session, name: str, budget: Budget, run_id: str) -
         afterwards = format_loss(left.epsilon - budget.epsilon, left.delta - budget.delta, up=False)
         st.text(f"Left afterwards: {afterwards}.")
     else:
-        st.text("That is more than is left. Ask for less, or declare the facts from public knowledge.")
+        st.text("That is more than is left. Spend less, or declare the facts from public knowledge.")
     with st.container(horizontal=True):
         if st.button("Spend it", type="primary", key="confirm_estimate", disabled=not enough):
             _run_estimate(session, name, budget, run_id)
@@ -244,10 +249,10 @@ def confirm_estimate(session: Session, name: str, budget: Budget, run_id: str) -
 
 
 def _run_estimate(session: Session, name: str, budget: Budget, run_id: str) -> None:
-    session.estimate_problem = None
+    session.work.estimate_problem = None
     try:
         estimate(session, name, budget, run_id=run_id)
     except DPSynthError as problem:
         # It may have cost something all the same, so the page begins again and shows what is left.
-        session.estimate_problem = problem
+        session.work.estimate_problem = problem
     st.rerun()

@@ -10,7 +10,7 @@ from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.examples.base import MAX_ROWS
 from pages.shared.data.actions import choose_mode, load_example, load_upload
 from pages.shared.formatting import big_number, rows_per_cell
-from pages.shared.layout import in_words, prospect_badge
+from pages.shared.layout import errors_shown, prospect_badge
 from pages.shared.session import Mode, Session
 from pages.shared.widgets import plain_list, show_chart
 
@@ -36,7 +36,7 @@ def choose_mode_control(session: Session) -> None:
         label_visibility="collapsed",
     )
     if chosen != session.mode:
-        with in_words("The mode was not changed."):
+        with errors_shown("The mode was not changed."):
             with st.spinner("Looking up the data set's account"):
                 choose_mode(session, chosen)
             st.rerun()
@@ -73,7 +73,7 @@ def _choose_example(session: Session) -> None:
     if chosen.is_simulated:
         rows = st.number_input("Rows to simulate", 1, MAX_ROWS, chosen.default_rows, step=100, key=f"rows_{key}")
     if st.button("Use this example", type="primary", key="use_example"):
-        with in_words("This example cannot be used."):
+        with errors_shown("This example cannot be used."):
             load_example(session, key, rows)
             st.rerun()
 
@@ -89,7 +89,7 @@ def _choose_file(session: Session) -> None:
     if file is None or not allowed:
         return
     if st.button("Use this file", type="primary", key="use_file"):
-        with in_words("This file cannot be used."):
+        with errors_shown("This file cannot be used."):
             with st.spinner("Reading the file"):
                 load_upload(session, file.name, file.getvalue())
             st.rerun()
@@ -97,9 +97,9 @@ def _choose_file(session: Session) -> None:
 
 def show_preview(session: Session) -> bool:
     """The first rows; returns whether private content may be shown on this page."""
-    assert session.data is not None  # noqa: S101  the page asks first
-    table = session.data.table
-    st.text(f"{session.data.title}: {len(table):,} rows, {len(table.columns)} columns")
+    data = session.work.data
+    table = data.table
+    st.text(f"{data.title}: {len(table):,} rows, {len(table.columns)} columns")
     visible = True
     if session.mode == "release":
         visible = st.toggle(
@@ -112,11 +112,10 @@ def show_preview(session: Session) -> bool:
 
 def show_verdict(session: Session) -> None:
     """How large the declared domain is and whether a guarantee can hold."""
-    assert session.data is not None  # noqa: S101
     if session.schema is None:
-        st.info("This appears once the public facts above are complete.", icon=":material/info:")
+        st.info("Complete the public facts above to see this.", icon=":material/info:")
         return
-    schema, rows = session.schema, len(session.data.table)
+    schema, rows = session.schema, session.work.n
     cells = schema.domain_size()
     one, two, three = st.columns(3)
     one.metric("Columns kept", len(schema.columns), border=True)
@@ -125,7 +124,7 @@ def show_verdict(session: Session) -> None:
     _explain_guarantee(session)
     chart = pair_size_chart(schema, rows)
     st.markdown(
-        "**Which pairs of columns are too fine?** Right of the line, most cells are empty and noise takes over."
+        "**Which pairs of columns are too fine?** To the right of the line most cells are empty, and noise dominates."
     )
     as_table = st.toggle("Show as table", key="pairs_as_table")
     show_chart(chart, key="pair_sizes", as_table=as_table)
@@ -137,7 +136,7 @@ def _explain_guarantee(session: Session) -> None:
     with st.container(border=True):
         prospect_badge(guarantee)
         if guarantee.status == "void":
-            st.markdown("A release made now would **not** be differentially private, because:")
+            st.markdown("A release made now would **not** be differentially private:")
         else:
             st.markdown("Every fact is declared public, so a release from this table can be differentially private.")
         plain_list(guarantee.caveats)
@@ -146,14 +145,13 @@ def _explain_guarantee(session: Session) -> None:
 
 
 def _explain_touched(session: Session) -> None:
-    """How many cells do not fit: told for teaching only, because it depends on the rows."""
-    assert session.data is not None  # noqa: S101
+    """How many cells do not fit: for teaching only, because it depends on the rows."""
     assert session.schema is not None  # noqa: S101
-    moved = {name: t for name, t in moved_cells(session.data.table, session.schema).items() if t.total}
+    moved = {name: t for name, t in moved_cells(session.work.data.table, session.schema).items() if t.total}
     if not moved:
         st.caption("Every value fits the declared facts.")
         return
-    st.caption("Values that do not fit are moved into the declared domain (not told in release mode):")
+    st.caption("Values that do not fit are moved into the declared domain (not shown in release mode):")
     plain_list(
         f"{name}: {t.clamped} clamped, {t.undeclared} undeclared, {t.missing} missing filled in"
         for name, t in moved.items()
@@ -162,9 +160,9 @@ def _explain_touched(session: Session) -> None:
 
 def show_pictures(session: Session) -> None:
     """Each column's distribution and how well the declared ranges fit."""
-    private = session.private()
+    private = session.work.private
     if private is None:
-        st.info("Pictures appear once the public facts above are complete.", icon=":material/info:")
+        st.info("Complete the public facts above to see pictures.", icon=":material/info:")
         return
     names = list(private.schema.names)
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -178,6 +176,7 @@ def show_pictures(session: Session) -> None:
     ranges = range_chart(private)
     if ranges is not None:
         st.markdown(
-            "**How much of each declared range do the rows use?** A loose range spreads the noise over emptiness."
+            "**How much of each declared range do the rows use?** "
+            "A range that is too wide wastes accuracy on values that never occur."
         )
         show_chart(ranges, key="ranges", as_table=as_table)

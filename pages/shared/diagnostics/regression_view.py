@@ -9,30 +9,30 @@ import streamlit as st
 from dpsynth_core.diagnostics import Result
 from dpsynth_core.inference.regression.design import can_be_outcome, can_be_predictor
 from pages.shared.diagnostics.actions import regress
-from pages.shared.layout import in_words
-from pages.shared.session import Session
+from pages.shared.layout import errors_shown
+from pages.shared.session import RunRecord, Session
 from pages.shared.widgets import plain_list
 
 
-def show_regression(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:  # noqa: ARG001
+def show_regression(session: Session, run: RunRecord, named: Mapping[str, Result], as_table: bool) -> None:  # noqa: ARG001
     """Which regression it was; then a form for another."""
     shown = [result for result in named.values() if "coefficients" in result.tables]
     if shown:
         plain_list(shown[0].notes[:1])
         st.caption(
-            "A private regression spends the epsilon of the release on this one question. It is simulated here to show "
-            "what a whole synthetic table costs in comparison."
+            "A private regression would spend the epsilon of the whole release on this one question. It is simulated "
+            "here to show how much accuracy a synthetic table gives up for answering many questions."
         )
-    schema = session.outcomes[place].schema
+    schema = run.result.schema
     with st.form("regression_form", border=True):
         st.markdown("**Another regression**")
-        outcome = st.selectbox("Outcome", [column.name for column in schema if can_be_outcome(column)])
+        outcome = st.selectbox("RunResult", [column.name for column in schema if can_be_outcome(column)])
         predictors = st.multiselect(
             "Predictors", [column.name for column in schema if can_be_predictor(column)],
             placeholder="Those that correlate most with the outcome",
         )  # fmt: skip
         sent = st.form_submit_button("Compare this regression", icon=":material/search_insights:")
     if sent and outcome:
-        with in_words("This regression cannot be fitted."):
-            regress(session, outcome, tuple(name for name in predictors if name != outcome))
+        with errors_shown("This regression cannot be fitted."):
+            regress(session.work, outcome, tuple(name for name in predictors if name != outcome))
             st.rerun()

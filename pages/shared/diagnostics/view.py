@@ -9,13 +9,13 @@ import streamlit as st
 from dpsynth_core.charts.diagnostics import overview, pictures_of
 from dpsynth_core.diagnostics import DIAGNOSTICS, Result, Verdict
 from dpsynth_core.diagnostics.evaluation import Evaluation
-from pages.shared.diagnostics.actions import MOST_COMPARED, release_name
+from pages.shared.diagnostics.actions import EXAMINATION, MAX_COMPARED, examine, next_missing
 from pages.shared.diagnostics.groups_view import show_groups
 from pages.shared.diagnostics.regression_view import show_regression
 from pages.shared.formatting import measured
-from pages.shared.layout import Colour, guarantee_badge
-from pages.shared.session import Session
-from pages.shared.widgets import plain_list, show_internal_chart
+from pages.shared.layout import Colour, errors_shown, guarantee_badge
+from pages.shared.session import RunRecord, Session
+from pages.shared.widgets import plain_list, show_internal_chart, show_task
 
 VERDICT: dict[Verdict, tuple[str, Colour, str]] = {
     "excellent": ("As close as a fresh sample", "green", ":material/check_circle:"),
@@ -29,11 +29,11 @@ WORST = 5
 
 
 def show_mark(session: Session) -> None:
-    """What is on this page leaks, and must not leave the building."""
+    """Say that what is on this page depends on private rows and must stay inside."""
     if session.mode == "release":
         st.warning(
             "For internal review, not for release. Everything below is computed from the private rows. Choosing "
-            "between releases by these numbers tells about the rows too: settle on one before you look.",
+            "between releases by these numbers reveals something about the rows too: choose one before you look.",
             icon=":material/visibility_lock:",
         )
     else:
@@ -43,31 +43,63 @@ def show_mark(session: Session) -> None:
         )
 
 
-def ask_releases(session: Session) -> list[int]:
-    """Which of the session's releases to look at, the first of them in detail."""
-    places = list(range(len(session.outcomes)))
-    if len(places) == 1:
-        st.text(f"Release {release_name(session, 0)}")
-        return places
-    kept = [place for place in session.compared if place in places]
-    chosen = st.multiselect(
-        "Releases to compare (the first one in detail)", places[::-1], default=kept or places[-1:], key="compared",
-        format_func=lambda place: release_name(session, place), max_selections=MOST_COMPARED,
-    )  # fmt: skip
-    session.compared = list(chosen)
-    return session.compared
+def ask_runs(session: Session) -> list[RunRecord]:
+    """Which runs to look at, the first of them in detail."""
+    work, numbers = session.work, [run.number for run in session.runs]
+    if len(numbers) == 1:
+        st.text(f"Release {work.runs[0].name}")
+        return list(work.runs)
+    before = [number for number in work.compared if number in numbers]
+    work.compared = st.multiselect(
+        "Releases to compare (the first one in detail)",
+        numbers[::-1],
+        default=before or numbers[-1:],
+        key="compared",
+        format_func=lambda number: work.run(number).name,
+        max_selections=MAX_COMPARED,
+    )
+    return [work.run(number) for number in work.compared]
 
 
 def ask_columns(session: Session, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Which columns to look at; all of them unless told otherwise."""
-    with st.expander(f"Columns: {len(session.examined or names)} of {len(names)}", icon=":material/view_column:"):
-        kept = [name for name in session.examined if name in names]
+    """Which columns to look at; all of them unless some are chosen."""
+    work = session.work
+    with st.expander(f"Columns: {len(work.columns or names)} of {len(names)}", icon=":material/view_column:"):
         chosen = st.multiselect(
-            "Columns to look at", names, default=kept, key="examined", placeholder="All columns",
-            help="Fewer columns are quicker, and answer for the columns you need.",
-        )  # fmt: skip
-    session.examined = tuple(chosen)
+            "Columns to look at",
+            names,
+            default=[name for name in work.columns if name in names],
+            key="examined",
+            placeholder="All columns",
+            help="Fewer columns are quicker to compare, and the verdict is about those columns only.",
+        )
+    work.columns = tuple(chosen)
     return tuple(name for name in names if name in chosen) or names
+
+
+def examined(session: Session, runs: list[RunRecord], columns: tuple[str, ...]) -> dict[RunRecord, Evaluation]:
+    """What is known about these runs; the others are compared one after the other while the page is open."""
+    missing = next_missing(runs, columns)
+    if missing is not None:
+        _examine(session, missing, columns)
+    return {run: run.evaluations[columns] for run in runs if columns in run.evaluations}
+
+
+def _examine(session: Session, run: RunRecord, columns: tuple[str, ...]) -> None:
+    """Begun by itself in teaching mode, on demand in release mode and after it was cancelled."""
+    task = session.work.tasks.get(EXAMINATION)
+    mine = task if task is not None and task.about == (run, columns) else None
+    if mine is not None:
+        show_task(mine, key=EXAMINATION)
+        if not mine.ended_early:
+            return
+    if mine is not None or session.mode == "release":
+        label = f"Compare {run.name} with the original"
+        if not st.button(label, type="primary", icon=":material/search_insights:", key="examine"):
+            return
+    with errors_shown("The comparison was not started."):
+        examine(session.work, run, columns)
+        st.rerun()
 
 
 def verdict_badge(verdict: Verdict) -> None:
@@ -76,14 +108,14 @@ def verdict_badge(verdict: Verdict) -> None:
     st.badge(label, icon=icon, color=colour)
 
 
-def show_verdict(session: Session, found: Mapping[int, Evaluation]) -> None:
-    """The verdict on every release, side by side, and what stands behind it."""
-    for slot, (place, evaluation) in zip(st.columns(len(found)), found.items(), strict=True):
+def show_verdict(found: Mapping[RunRecord, Evaluation]) -> None:
+    """The verdict on every release, side by side, and the reasons for it."""
+    for slot, (run, evaluation) in zip(st.columns(len(found)), found.items(), strict=True):
         with slot.container(border=True):
-            st.text(release_name(session, place))
+            st.text(run.name)
             with st.container(horizontal=True):
                 verdict_badge(evaluation.verdict)
-                guarantee_badge(session.outcomes[place].guarantee)
+                guarantee_badge(run.result.guarantee)
             st.markdown(evaluation.summary)
             for result in evaluation.culprits:
                 with st.container(horizontal=True, vertical_alignment="center"):
@@ -99,9 +131,9 @@ def _headline(result: Result) -> str:
     return f"{result.scale.name} {measured(item.value)}{where}"
 
 
-def show_panel(session: Session, key: str, found: Mapping[int, Evaluation]) -> None:
+def show_panel(session: Session, key: str, found: Mapping[RunRecord, Evaluation]) -> None:
     """One diagnostic: question, number, reading, pictures, and how it is computed."""
-    results = {place: evaluation[key] for place, evaluation in found.items() if key in evaluation}
+    results = {run: evaluation[key] for run, evaluation in found.items() if key in evaluation}
     if not results:
         return
     kind, first = DIAGNOSTICS[key], next(iter(results.values()))
@@ -111,7 +143,7 @@ def show_panel(session: Session, key: str, found: Mapping[int, Evaluation]) -> N
         verdict_badge(first.verdict)
         st.text(_numbers(first))
     st.text(first.headline.reading)
-    named = {release_name(session, place): result for place, result in results.items()}
+    named = {run.name: result for run, result in results.items()}
     as_table = st.toggle("Show as tables", key=f"table_{key}")
     _pictures(session, next(iter(found)), named, as_table)
     if key in EXTRAS:
@@ -134,9 +166,9 @@ def _numbers(result: Result) -> str:
     return f"{name} {measured(item.value)}{where} ({interval}; {fresh})"
 
 
-def _pictures(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:
+def _pictures(session: Session, run: RunRecord, named: Mapping[str, Result], as_table: bool) -> None:
     """The diagnostic's own pictures; where its measures can be drawn in full, the one that the reader chooses."""
-    result, outcome, private = next(iter(named.values())), session.outcomes[place], session.private()
+    result, outcome, private = next(iter(named.values())), run.result, session.work.private
     charts, chosen = overview(named, outcome.schema), pictures_of(result.key)
     for number, chart in enumerate(charts):
         show_internal_chart(chart, key=f"{result.key}_{number}", as_table=as_table)
@@ -152,7 +184,7 @@ def _pictures(session: Session, place: int, named: Mapping[str, Result], as_tabl
             show_internal_chart(chart, key=f"{key}_{number}", as_table=as_table)
 
 
-def _worst_pairs(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:  # noqa: ARG001
+def _worst_pairs(session: Session, run: RunRecord, named: Mapping[str, Result], as_table: bool) -> None:  # noqa: ARG001
     items = next(iter(named.values())).items[:WORST]
     if items:
         st.markdown("**Worst pairs**")
@@ -163,14 +195,14 @@ def _value(value: float | None) -> str:
     return "could not be computed" if value is None else measured(value)
 
 
-def _splits(session: Session, place: int, named: Mapping[str, Result], as_table: bool) -> None:  # noqa: ARG001
+def _splits(session: Session, run: RunRecord, named: Mapping[str, Result], as_table: bool) -> None:  # noqa: ARG001
     tables = next(iter(named.values())).tables
     if "splits" in tables:
         st.markdown("**What the tree saw first**")
         plain_list(tables["splits"]["what the tree saw"])
 
 
-EXTRAS: dict[str, Callable[[Session, int, Mapping[str, Result], bool], None]] = {
+EXTRAS: dict[str, Callable[[Session, RunRecord, Mapping[str, Result], bool], None]] = {
     "pairs": _worst_pairs,
     "pmse": _splits,
     "mann_whitney": show_groups,

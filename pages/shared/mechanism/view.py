@@ -27,11 +27,11 @@ from dpsynth_core.privacy.budget import Budget, exact
 from dpsynth_core.runs.configuration import RunConfig
 from dpsynth_core.table.schema import Schema
 from pages.shared.formatting import big_number, duration, measured
-from pages.shared.layout import BADGE, in_words, show_error
+from pages.shared.layout import BADGE, errors_shown, show_error
+from pages.shared.mechanism.actions import PREVIEW, start_preview
 from pages.shared.mechanism.settings import EPSILONS
 from pages.shared.session import Preview, Session
-from pages.shared.synthesize.actions import start_preview
-from pages.shared.widgets import show_chart, watch
+from pages.shared.widgets import show_chart, show_task
 
 SIMILAR = (
     "For comparison: textbooks advise 1 or less; Google's COVID-19 mobility reports used 2.64 per day; the 2020 US "
@@ -82,7 +82,7 @@ def _ask_delta(session: Session) -> None:
         "Delta (δ) for each synthetic table", session.choices.delta, width=260,
         help="The chance that the limit above does not hold. Far below one in the number of rows.",
     )  # fmt: skip
-    with in_words("Please correct this:"):
+    with errors_shown("Please correct this:"):
         Budget.of(session.choices.epsilon, given)
         session.choices.delta = given
 
@@ -103,7 +103,7 @@ def _card(session: Session, schema: Schema, n: int, key: str) -> None:
     st.markdown(kind.summary)
     st.caption(f"**Good for:** {kind.good_for}")
     st.caption(f"**Paper:** {kind.paper}")
-    with in_words("It does not fit this table."):
+    with errors_shown("It does not fit this table."):
         plan = choices.plan(schema, n, key=key)
         cells = f"{big_number(plan.cells)} cells, " if kind.counts_cells else ""
         st.caption(f"**Fits this table:** {cells}{duration(plan.seconds)}.")
@@ -149,7 +149,7 @@ def _side(session: Session, schema: Schema, n: int, key: str) -> None:
     st.badge(label, color=colour, icon=icon)
     st.markdown(f"**What it does**  \n{kind.summary}")
     st.markdown(f"**Good for**  \n{kind.good_for}")
-    with in_words("It does not fit this table."):
+    with errors_shown("It does not fit this table."):
         plan = session.choices.plan(schema, n, key=key)
         st.markdown(f"**Cells at the start**  \n{big_number(plan.cells)}")
         st.markdown(f"**Expected error of a count**  \n{_error(plan)}")
@@ -176,7 +176,7 @@ def choose_parameters(session: Session, schema: Schema, n: int) -> None:
     if advanced:
         with st.expander("Advanced settings"):
             _ask_all(session, suggestion, schema, n, advanced)
-    with in_words("Please correct this:"):
+    with errors_shown("Please correct this:"):
         choices.mechanism(schema, n)
     if choices.changed.get(choices.key) and st.button("Reset to suggested", icon=":material/undo:", key="reset"):
         choices.reset()
@@ -279,19 +279,16 @@ def show_preview(session: Session, schema: Schema, n: int) -> None:
     """Teaching: the same mechanism on simulated data with the same schema."""
     if session.mode != "teaching":
         return
-    with in_words("The preview cannot be made."):
-        order = replace(session.choices.order(schema, n, teaching=True), seed=None)
+    with errors_shown("The preview cannot be made."):
+        config = replace(session.choices.order(schema, n, teaching=True), seed=None)
         if st.button("Preview on simulated data", icon=":material/visibility:", key="preview"):
-            start_preview(session, order)
-        preview = session.preview
-        if preview is None or preview.order != order:
-            return
-        if preview.job.active:
-            watch(preview.job, expected=None, release=False, key="preview")
-        elif preview.job.state == "finished":
-            _show_preview(preview, schema)
-        elif preview.job.state == "failed":
-            raise DPSynthError(preview.job.problem)
+            start_preview(session, config)
+        work = session.work
+        task = work.tasks.get(PREVIEW)
+        if work.preview is not None and work.preview.config == config:
+            _show_preview(work.preview, schema)
+        elif task is not None and task.about == config:
+            show_task(task, key=PREVIEW)
 
 
 def _show_preview(preview: Preview, schema: Schema) -> None:
@@ -299,14 +296,14 @@ def _show_preview(preview: Preview, schema: Schema) -> None:
     as_table = st.toggle("Show as tables", key="preview_as_tables")
     for slot, name in zip(st.columns(PICTURES), schema.names[:PICTURES], strict=False):
         with slot:
-            chart = compare_chart(preview.simulated, preview.job.result.tables[0], schema, name, first="simulated")
+            chart = compare_chart(preview.simulated, preview.synthetic, schema, name, first="simulated")
             show_chart(chart, key=f"preview_{schema.names.index(name)}", as_table=as_table)
 
 
 def save_and_load(session: Session, schema: Schema, n: int) -> None:
     """The whole configuration as JSON."""
     with st.expander("Save or load this configuration"):
-        with in_words("Please correct the parameters first."):
+        with errors_shown("Please correct the parameters first."):
             order = session.choices.order(schema, n, teaching=session.mode == "teaching")
             st.download_button(
                 "Save configuration",
@@ -317,6 +314,6 @@ def save_and_load(session: Session, schema: Schema, n: int) -> None:
             )
         file = st.file_uploader("Configuration (JSON)", type=["json"], key=f"configuration_{session.choices.version}")
         if file is not None and st.button("Use this configuration", key="use_configuration"):
-            with in_words("This configuration cannot be used."):
+            with errors_shown("This configuration cannot be used."):
                 session.choices.load(RunConfig.from_json(file.getvalue()))
                 st.rerun()

@@ -5,31 +5,28 @@ from __future__ import annotations
 import streamlit as st
 
 from dpsynth_core.charts.checklist import claims_chart, epsilon_chart, flow_chart
-from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review import Checklist, ChecklistItem, Decision
 from dpsynth_core.review.checklist_item import GROUPS, CheckState
 from dpsynth_core.review.decision import MEANING, Choice, missing_for
-from dpsynth_core.review.publication import MOST_CHARACTERS
+from dpsynth_core.review.publication import MOST_CHARACTERS, Publication
 from dpsynth_core.review.report import MARK
 from dpsynth_core.review.thresholds import LIMITS, Thresholds
-from pages.shared.diagnostics.actions import release_name
-from pages.shared.layout import Colour, guarantee_badge, in_words, show_error
+from pages.shared.layout import Colour, errors_shown, guarantee_badge
 from pages.shared.release.actions import (
+    EVIDENCE,
     approved_archive,
     bundle_of,
-    collect_search,
-    digest_of,
+    current_approval,
+    describe,
+    gather_evidence,
     last_decision,
-    outcome_words,
     record,
     report_of,
-    search,
-    standing,
 )
-from pages.shared.session import Session
-from pages.shared.widgets import plain_list, show_chart, watch
+from pages.shared.session import RunRecord, Session
+from pages.shared.widgets import plain_list, show_chart, show_task
 
 STATE: dict[CheckState, tuple[str, Colour, str]] = {
     "pass": ("Pass", "green", ":material/check_circle:"),
@@ -38,11 +35,11 @@ STATE: dict[CheckState, tuple[str, Colour, str]] = {
     "fail": ("Fail", "red", ":material/cancel:"),
 }
 GROUP_NOTES = {
-    "Privacy": "From the run, the ledger and what people have declared. A red line here cannot be overruled, but for "
+    "Privacy": "From the run, the ledger and what people have declared. A failure here cannot be overruled, except for "
     "your own policy on epsilon and delta.",
     "Quality": "Computed from the private rows: for internal review, not for release. The thresholds are yours.",
     "Sanity check": "Computed from the private rows: for internal review, not for release. It can raise an alarm, "
-    "never give the all-clear.",
+    "but never prove that all is well.",
 }
 WAYS = "Hold it, make another release, or approve it below with a reason."
 INK = {"light": "#101318", "dark": "#E8EAED"}
@@ -59,29 +56,30 @@ FILES = {
 }
 
 
-def ask_release(session: Session) -> int:
-    """Which of the session's releases is under review."""
-    places = list(range(len(session.outcomes)))
-    if len(places) == 1:
-        place = 0
-    else:
-        place = st.selectbox(
-            "Release under review", places[::-1], format_func=lambda at: release_name(session, at), key="reviewed"
-        )
+def ask_run(session: Session) -> RunRecord:
+    """Which of the runs is under review."""
+    work, numbers = session.work, [run.number for run in session.runs]
+    chosen = numbers[0]
+    if len(numbers) > 1:
+        names = {number: work.run(number).name for number in numbers}
+        chosen = st.selectbox("Release under review", numbers[::-1], format_func=names.__getitem__, key="reviewed")
+    run = work.run(chosen)
     with st.container(horizontal=True, vertical_alignment="center"):
-        guarantee_badge(session.outcomes[place].guarantee)
-        st.badge(f"ε = {format_amount(session.outcomes[place].guarantee.epsilon)}", color="gray")
-        st.text(outcome_words(session.outcomes[place]))
-    return place
+        guarantee_badge(run.result.guarantee)
+        st.badge(f"ε = {format_amount(run.result.guarantee.epsilon)}", color="gray")
+        st.text(describe(run))
+    return run
 
 
-def show_answer(session: Session, place: int, found: Checklist, decisions: tuple[Decision, ...]) -> None:
+def show_answer(session: Session, run: RunRecord, found: Checklist, decisions: tuple[Decision, ...]) -> None:
     """May this be released? What is missing, and what to press."""
-    decided = last_decision(session, place, decisions)
+    decided = last_decision(run, decisions)
     with st.container(border=True):
         st.subheader("May this be released?", anchor=False)
         if decided is not None and decided.choice == "hold":
-            st.info("**On hold.** The bundle is not offered; a later decision can approve it.", icon=":material/pause:")
+            st.info(
+                "**On hold.** Nobody can download the bundle; a later decision can approve it.", icon=":material/pause:"
+            )
         if decided is not None and decided.choice == "approve":
             st.success("**Approved.** Download the bundle at the end of this page.", icon=":material/verified:")
         elif found.final:
@@ -100,32 +98,25 @@ def show_answer(session: Session, place: int, found: Checklist, decisions: tuple
                 st.badge(f"{label}: {len(found.of(state))}", icon=icon, color=colour)
         plain_list(f"{check.title}: {check.evidence}" for check in found.final)
         plain_list(f"{check.title}: {check.measured} ({check.asked})" for check in found.overrulable)
-        if place not in session.evidence:
-            _gather(session, place)
+        if run.evidence is None:
+            _gather(session, run)
 
 
-def _gather(session: Session, place: int) -> None:
-    job = session.search
-    if job is not None and job.active and session.searched == place:
-        watch(job, expected=None, release=False, key="search")
-        return
-    if job is not None and session.searched == place and job.state in ("cancelled", "failed"):
-        heading = "The gathering was cancelled." if job.state == "cancelled" else "The evidence could not be gathered."
-        show_error(heading, DPSynthError(f"{job.problem} Nothing is charged for it."))
+def _gather(session: Session, run: RunRecord) -> None:
+    task = session.work.tasks.get(EVIDENCE)
+    if task is not None and task.about is run:
+        show_task(task, key=EVIDENCE)
+        if not task.ended_early:
+            return
     if st.button("Gather the evidence", type="primary", icon=":material/fact_check:", key="gather"):
-        with in_words("The evidence was not gathered."):
-            search(session, place)
+        with errors_shown("The evidence was not gathered."):
+            gather_evidence(session.work, run)
             st.rerun()
-    st.caption("Compares the release with the original. Nothing is charged, and the result stays inside.")
-
-
-def gathered(session: Session) -> None:
-    """Keep what has arrived before the page is drawn."""
-    collect_search(session)
+    st.caption("This compares the release with the original. It costs nothing, and the result stays inside.")
 
 
 def show_checklist(found: Checklist) -> None:
-    """Every check in a line, in groups; what did not pass says why, the rest stands one click away."""
+    """Every check in a line, in groups; what did not pass says why, the rest is one click away."""
     for group in GROUPS:
         mine = [check for check in found.checks if check.group == group]
         with st.container(border=True):
@@ -153,14 +144,14 @@ def _line(check: ChecklistItem) -> None:
         st.text(check.evidence)
 
 
-def show_pictures(session: Session, place: int, found: Checklist, account: Account | None) -> None:
+def show_pictures(session: Session, run: RunRecord, found: Checklist, account: Account | None) -> None:
     """Claims beside thresholds, and epsilon beside policy."""
     as_table = st.toggle("Show as tables", key="release_tables")
     left, right = st.columns(2)
     with left:
-        st.markdown("**Measured against asked**")
+        st.markdown("**Measured against thresholds**")
         show_chart(claims_chart(found.checks), key="claims", as_table=as_table)
-    own, policy = session.outcomes[place].config.total.epsilon, session.thresholds.policy.epsilon
+    own, policy = run.config.total.epsilon, session.thresholds.policy.epsilon
     with right:
         st.markdown("**Epsilon against policy**")
         earlier = max(account.spent.epsilon - own, own - own) if account else own - own
@@ -173,11 +164,13 @@ def show_pictures(session: Session, place: int, found: Checklist, account: Accou
 def ask_thresholds(session: Session) -> None:
     """What the reviewer asks; it is recorded with the decision."""
     now = session.thresholds
-    with st.expander("Change what is asked (thresholds)", icon=":material/tune:"), st.form("thresholds", border=False):
-        st.caption("The defaults are a starting point, not a standard. What you set is recorded with your decision.")
+    with st.expander("Change the thresholds", icon=":material/tune:"), st.form("thresholds", border=False):
+        st.caption(
+            "The defaults are a starting point, not a standard. Your thresholds are recorded with your decision."
+        )
         left, right = st.columns(2)
-        epsilon = left.text_input("Policy: epsilon, all together at most", now.epsilon, key="policy_epsilon")
-        delta = right.text_input("Policy: delta, all together at most", now.delta, key="policy_delta")
+        epsilon = left.text_input("Policy: total epsilon, at most", now.epsilon, key="policy_epsilon")
+        delta = right.text_input("Policy: total delta, at most", now.delta, key="policy_delta")
         values = {}
         for at, (name, limit) in enumerate(LIMITS.items()):
             values[name] = (left, right)[at % 2].number_input(
@@ -185,35 +178,36 @@ def ask_thresholds(session: Session) -> None:
                 key=f"limit_{name}",
             )  # fmt: skip
         if st.form_submit_button("Use these thresholds", icon=":material/check:"):
-            with in_words("These thresholds cannot be used."):
+            with errors_shown("These thresholds cannot be used."):
                 session.thresholds = Thresholds(epsilon=epsilon, delta=delta, **values)
                 st.rerun()
 
 
 def ask_words(session: Session) -> None:
     """What is said about the table to everybody."""
+    work = session.work
+    now = work.publication
     with st.expander("What the bundle says about the table (public)", icon=":material/edit_note:"):
         st.caption("These words are published as they are. They are part of what is approved.")
         left, right = st.columns(2)
-        title = left.text_input("Title", session.said.title, max_chars=200, key="said_title")
-        publisher = right.text_input("Publisher", session.said.publisher, max_chars=200, key="said_publisher")
-        licence = right.text_input(
-            "Licence", session.said.license, max_chars=200, key="said_license",
-            help="The address of a licence, or its name.",
-        )  # fmt: skip
-        about = left.text_area("What its rows are about", session.said.description, max_chars=MOST_CHARACTERS,
-                               key="said_description", height=68)  # fmt: skip
-        with in_words("These words cannot be used."):
-            session.said = type(session.said)(title=title, publisher=publisher, license=licence, description=about)
+        title = left.text_input("Title", now.title, max_chars=200, key="said_title")
+        publisher = right.text_input("Publisher", now.publisher, max_chars=200, key="said_publisher")
+        hint = "The address of a licence, or its name."
+        licence = right.text_input("Licence", now.license, max_chars=200, key="said_license", help=hint)
+        about = left.text_area(
+            "What its rows are about", now.description, max_chars=MOST_CHARACTERS, key="said_description", height=68
+        )
+        with errors_shown("These words cannot be used."):
+            work.publication = Publication(title=title, publisher=publisher, license=licence, description=about)
 
 
-def show_products(session: Session, place: int) -> None:
+def show_products(session: Session, run: RunRecord) -> None:
     """What leaves and what stays, and the bundle's contents with their hashes."""
     as_table = st.toggle("Show as table", key="flow_table")
     show_chart(flow_chart(INK.get(st.context.theme.type or "")), key="flow", as_table=as_table)
     st.markdown("**In the release bundle**, and nothing else:")
-    with in_words("There is no release bundle."):
-        bundle = bundle_of(session, place)
+    with errors_shown("There is no release bundle."):
+        bundle = bundle_of(session.work, run)
         rows = [
             {"file": name, "what it is": FILES.get(name, "synthetic rows"), "bytes": f"{size:,}", "SHA-256": digest}
             for name, size, digest in bundle.contents()
@@ -222,26 +216,26 @@ def show_products(session: Session, place: int) -> None:
         st.text(f"SHA-256 of the whole archive: {bundle.sha256}")
 
 
-def ask_decision(session: Session, place: int, found: Checklist) -> None:
+def ask_decision(session: Session, run: RunRecord, found: Checklist) -> None:
     """Approve or hold, with a name and a reason."""
     left, right = st.columns([1, 2])
     choice: Choice | None = left.radio(
-        "Decision", ["approve", "hold"], index=None, format_func=str.capitalize, key=f"choice_{session.ticket}",
-        captions=["This very bundle may leave.", "It is not offered; nothing is deleted."],
+        "Decision", ["approve", "hold"], index=None, format_func=str.capitalize, key=f"choice_{session.work.ticket}",
+        captions=["This bundle may leave.", "Nobody can download it; nothing is deleted."],
     )  # fmt: skip
     reviewer = right.text_input("Reviewer's name", session.reviewer, max_chars=200, key="reviewer")
     session.reviewer = reviewer
     note = right.text_area(
-        "Note: why?", max_chars=10_000, key=f"note_{session.ticket}", help="Internal. Needed where a check failed."
+        "Note: why?", max_chars=10_000, key=f"note_{session.work.ticket}", help="Internal. Required if a check failed."
     )
     missing = missing_for(found, choice, reviewer, note)
     if st.button(
         "Record the decision", type="primary", icon=":material/gavel:", disabled=bool(missing) or choice is None,
         key="decide",
     ):  # fmt: skip
-        with in_words("The decision was not recorded."):
+        with errors_shown("The decision was not recorded."):
             assert choice is not None  # noqa: S101  the button is disabled
-            record(session, place, choice, reviewer=reviewer, note=note)
+            record(session, run, choice, reviewer=reviewer, note=note)
             st.rerun()
     if missing:
         st.markdown(
@@ -249,19 +243,19 @@ def ask_decision(session: Session, place: int, found: Checklist) -> None:
         )
         plain_list(missing)
     where = (
-        "Teaching mode: decisions are kept for this session only."
+        "Teaching mode: decisions last for this session only."
         if session.mode == "teaching"
-        else "A decision is kept with the ledger, with its thresholds. It is never overwritten; a later one stands."
+        else "A decision is stored in the ledger with its thresholds. It is never overwritten; the latest one applies."
     )
     st.caption(where)
 
 
-def show_history(session: Session, place: int, decisions: tuple[Decision, ...]) -> None:
+def show_history(run: RunRecord, decisions: tuple[Decision, ...]) -> None:
     """Every decision so far, newest first."""
     if not decisions:
         return
     st.markdown("**Decisions so far**")
-    about = digest_of(session, place)
+    about = run.digest
     st.dataframe(
         [_decision_row(decision, this=decision.release == about) for decision in reversed(decisions)],
         hide_index=True, alt="Decisions on releases of this data set, newest first",
@@ -282,30 +276,30 @@ def _decision_row(decision: Decision, *, this: bool) -> dict[str, str]:
     }
 
 
-def show_downloads(session: Session, place: int, decisions: tuple[Decision, ...]) -> None:
+def show_downloads(session: Session, run: RunRecord, decisions: tuple[Decision, ...]) -> None:
     """The two products, apart from each other."""
     left, right = st.columns(2)
     with left.container(border=True):
         st.markdown("**Release bundle** (may leave)")
-        approved = standing(session, place, decisions)
+        approved = current_approval(run, decisions)
         if approved is None:
-            st.markdown("Offered once a reviewer has approved it.")
+            st.markdown("You can download it once a reviewer has approved it.")
             st.caption(MEANING["hold"])
         else:
             st.caption(MEANING["approve"])
-            with in_words("The approved bundle cannot be offered."):
+            with errors_shown("The approved bundle cannot be downloaded."):
                 st.download_button(
-                    "Download the approved bundle", approved_archive(session, place, approved),
+                    "Download the approved bundle", approved_archive(session.work, run, approved),
                     f"approved_{approved.release[:12]}.zip", "application/zip", type="primary",
                     icon=":material/download:", on_click="ignore", key="bundle",
                 )  # fmt: skip
     with right.container(border=True):
         st.markdown("**Internal review report** (stays)")
         st.caption(MARK)
-        if place in session.evidence:
+        if run.evidence is not None:
             st.download_button(
-                "Download the review report", report_of(session, place), "internal_review.html", "text/html",
+                "Download the review report", report_of(session, run), "internal_review.html", "text/html",
                 icon=":material/download:", on_click="ignore", key="report",
             )  # fmt: skip
         else:
-            st.markdown("Written once the evidence is gathered.")
+            st.markdown("You can download it once the evidence is gathered.")

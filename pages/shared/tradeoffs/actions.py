@@ -1,6 +1,6 @@
-"""Work on specimens in the background, without a widget in sight. Nothing here reads a private row or spends anything.
+"""What the Trade-offs page does: simulations on public tables. Nothing here reads a private row or spends anything.
 
-What was found on an example is kept for every visitor: it is seeded, so all of them would find the same.
+Results on an example are kept for every visitor: the simulations are seeded, so all of them would get the same.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.teaching.sweep import AnalystPanel, SizeSweepConfig, SweepConfig
 from pages.shared.mechanism.settings import plan_for
-from pages.shared.session import Session, Trial
-from pages.shared.synthesize.actions import cancel, runner
-from pages.shared.tradeoffs.tables import Specimen
+from pages.shared.session import Finding, Session
+from pages.shared.tasks import Task
+from pages.shared.tradeoffs.tables import PublicTable
 
-MOST_KEPT = 60
+MAX_SHARED = 60
 MEASURING = 0.05
 """Seconds, roughly, that comparing one table takes."""
 PATIENCE = 20
@@ -30,42 +30,66 @@ _lock = threading.Lock()
 _known: dict[tuple[str, object, object], Any] = {}
 
 
-def current_trial(session: Session, kind: str, specimen: Specimen) -> Trial | None:
-    """The trial of this kind on this table, with its result if it has one; one of another table is ended."""
-    trial = session.trials.get(kind)
-    if trial is None:
+def finding_on(session: Session, kind: str, table: PublicTable) -> Finding | None:
+    """The latest result of this kind on this table; one of another table is forgotten."""
+    finding = session.tradeoffs.findings.get(kind)
+    if finding is not None and finding.table_id != table.id:
+        del session.tradeoffs.findings[kind]
         return None
-    if trial.mark != specimen.mark:
-        drop(session, kind)
+    return finding
+
+
+def task_on(session: Session, kind: str, table: PublicTable) -> Task | None:
+    """The latest work of this kind on this table; work on another table is cancelled."""
+    task = session.tradeoffs.tasks.get(kind)
+    if task is not None and task.about[0] != table.id:
+        session.tradeoffs.tasks.drop(kind)
         return None
-    if trial.job is not None and trial.job.state == "finished" and trial.job.result is not None:
-        trial.result, trial.job.result = trial.job.result, None
-        if specimen.shared:
-            _keep((kind, trial.mark, trial.order), trial.result)
-    return trial
+    return task
 
 
-def begin_trial(session: Session, kind: str, specimen: Specimen, order: Any, task: Callable[..., Any]) -> Trial:
-    """Take what is known already, or hand the work to a worker."""
-    drop(session, kind)
+def last_order(session: Session, kind: str, table: PublicTable) -> Any | None:
+    """What was last asked for on this table; None before anything was."""
+    task, finding = task_on(session, kind, table), finding_on(session, kind, table)
+    if task is not None:
+        return task.about[1]
+    return None if finding is None else finding.order
+
+
+def begin(
+    session: Session, kind: str, table: PublicTable, order: Any, work: Callable[..., Any], *, expected: float | None
+) -> None:
+    """Take a result that is known already, or hand the work to a worker."""
+    tradeoffs = session.tradeoffs
+
+    def store(result: Any) -> None:
+        tradeoffs.findings[kind] = Finding(table_id=table.id, order=order, result=result)
+        if table.shared:
+            _share((kind, table.id, order), result)
+
     with _lock:
-        found = _known.get((kind, specimen.mark, order)) if specimen.shared else None
-    job = None if found is not None else runner().submit(kind, task, specimen.table, specimen.schema, order)
-    session.trials[kind] = Trial(mark=specimen.mark, order=order, job=job, result=found)
-    return session.trials[kind]
+        known = _known.get((kind, table.id, order)) if table.shared else None
+    if known is not None:
+        tradeoffs.tasks.drop(kind)
+        store(known)
+        return
+    tradeoffs.tasks.start(
+        kind,
+        "The simulation",
+        work,
+        table.table,
+        table.schema,
+        order,
+        about=(table.id, order),
+        store=store,
+        expected=expected,
+    )
 
 
-def drop(session: Session, kind: str) -> None:
-    """End a trial and forget it."""
-    trial = session.trials.pop(kind, None)
-    if trial is not None and trial.job is not None and trial.job.active:
-        cancel(trial.job)
-
-
-def _keep(name: tuple[str, object, object], result: Any) -> None:
+def _share(key: tuple[str, object, object], result: Any) -> None:
     with _lock:
-        _known[name] = result
-        while len(_known) > MOST_KEPT:
+        _known[key] = result
+        while len(_known) > MAX_SHARED:
             del _known[next(iter(_known))]
 
 

@@ -8,7 +8,7 @@ from dpsynth_core.charts.sweeps import group_error_chart
 from dpsynth_core.mechanisms import MECHANISMS
 from pages.shared.session import Session
 from pages.shared.tradeoffs.sweep_view import sweep_found
-from pages.shared.tradeoffs.view import ask_specimen
+from pages.shared.tradeoffs.view import ask_table
 from pages.shared.widgets import ask_one, show_chart
 
 
@@ -18,8 +18,8 @@ def show_groups(session: Session) -> None:
         "**The same noise hurts a small group more.** Every column, and every pair of columns, cuts the people into "
         "groups. How far off is the size of a group in the synthetic table, as a share of the group?"
     )
-    specimen = ask_specimen(session)
-    found = sweep_found(session, specimen, "Run")
+    public = ask_table(session)
+    found = sweep_found(session, public, "Run")
     if found is None:
         return
     keys = [key for key in found.config.mechanisms if any(s.mechanism == key and s.groups for s in found.points)]

@@ -16,7 +16,7 @@ from pages.shared.widgets import show_chart
 
 def show_lessons(session: Session) -> None:
     """One lesson at a time."""
-    lesson = session.lesson
+    lesson = session.tradeoffs.lesson
     number = st.selectbox(
         f"Lesson {lesson.number} of {len(UNITS)}", range(1, len(UNITS) + 1), index=lesson.number - 1,
         key=f"lesson_{lesson.number}", format_func=lambda place: f"{place}. {UNITS[place - 1].title}",

@@ -8,9 +8,9 @@ from dpsynth_core.charts.sweeps import enough_chart
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.teaching.sweep import ASPECTS, SizeSweepConfig, SizeSweepResult, sweep_sizes
 from pages.shared.session import Session
-from pages.shared.tradeoffs.actions import PATIENCE, current_trial, sizes_seconds
-from pages.shared.tradeoffs.tables import Specimen
-from pages.shared.tradeoffs.view import ask_specimen, show_trial
+from pages.shared.tradeoffs.actions import PATIENCE, last_order, sizes_seconds
+from pages.shared.tradeoffs.tables import PublicTable
+from pages.shared.tradeoffs.view import ask_table, show_simulation
 from pages.shared.widgets import ask_one, plain_list, show_chart
 
 FIRST = ("kd_tree", "perturbed_histogram")
@@ -19,8 +19,8 @@ FIRST = ("kd_tree", "perturbed_histogram")
 def show_needs(session: Session) -> None:
     """A target, the answer in a sentence, and a picture of what is enough."""
     st.markdown("**Say how good the table must be; read off the smallest epsilon that gets there, and how many rows.**")
-    specimen = ask_specimen(session)
-    found = _found(session, specimen)
+    public = ask_table(session)
+    found = _found(session, public)
     if found is None:
         return
     left, right = st.columns([2, 1])
@@ -31,9 +31,9 @@ def show_needs(session: Session) -> None:
     kind, key = ASPECTS[aspect], f"needs_target_{aspect}"
     target = right.number_input(
         f"Target: at most{' (%)' if kind.percent else ''}", min_value=0.0, key=key,
-        value=session.kept.get(key, kind.target * (100 if kind.percent else 1)),
+        value=session.tradeoffs.choices.get(key, kind.target * (100 if kind.percent else 1)),
     )  # fmt: skip
-    session.kept[key] = target
+    session.tradeoffs.choices[key] = target
     wanted = target / 100 if kind.percent else target
     st.caption(kind.question)
     keys = [key for key in found.config.sweep.mechanisms if any(s.line(key, aspect) for s in found.sweeps)]
@@ -57,12 +57,12 @@ def show_needs(session: Session) -> None:
     )
 
 
-def _found(session: Session, specimen: Specimen) -> SizeSweepResult | None:
-    order = SizeSweepConfig.around(len(specimen.table), FIRST)
-    seconds = sizes_seconds(order, specimen.schema)
-    trial = current_trial(session, "needs", specimen)
-    found = show_trial(
-        session, "needs", specimen, order, sweep_sizes, seconds=seconds, label="Work it out",
-        auto=trial is None and seconds < 2 * PATIENCE,
+def _found(session: Session, public: PublicTable) -> SizeSweepResult | None:
+    order = SizeSweepConfig.around(len(public.table), FIRST)
+    seconds = sizes_seconds(order, public.schema)
+    first = last_order(session, "needs", public) is None
+    found = show_simulation(
+        session, "needs", public, order, sweep_sizes, seconds=seconds, label="Work it out",
+        auto=first and seconds < 2 * PATIENCE,
     )  # fmt: skip
     return found if isinstance(found, SizeSweepResult) and found.aspects else None

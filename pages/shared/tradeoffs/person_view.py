@@ -16,9 +16,9 @@ from dpsynth_core.teaching.neighbours import (
     run_demonstration,
     watched_row,
 )
-from pages.shared.layout import in_words
+from pages.shared.layout import errors_shown
 from pages.shared.session import Session
-from pages.shared.tradeoffs.view import ask_specimen, show_trial
+from pages.shared.tradeoffs.view import ask_table, show_simulation
 from pages.shared.widgets import ask_epsilon, ask_one, show_chart
 
 WHO: dict[WatchedPerson, str] = {"unusual": "the most unusual person", "typical": "a person like many others"}
@@ -33,7 +33,7 @@ def show_neighbours(session: Session) -> None:
         "person in it, and many times with somebody else in that person's place. The closer the two histograms, the "
         "less a release tells about that person."
     )
-    specimen = ask_specimen(session)
+    public = ask_table(session)
     left, right = st.columns(2)
     who = ask_one(session, left.radio, "Who", list(WHO), key="person_who", format_func=WHO.__getitem__, horizontal=True)
     mechanism = ask_one(
@@ -41,13 +41,13 @@ def show_neighbours(session: Session) -> None:
         format_func=lambda key: MECHANISMS[key].title,
     )  # fmt: skip
     epsilon = ask_epsilon(session, key="person_epsilon", first="1")
-    with in_words("This cannot be shown."):
+    with errors_shown("This cannot be shown."):
         order = NeighbourConfig(mechanism=mechanism, epsilon=epsilon, who=who)
-        row = watched_row(PrivateTable(specimen.table, specimen.schema), order.who)
+        row = watched_row(PrivateTable(public.table, public.schema), order.who)
         st.caption("This person, and in the other runs somebody from the crowd instead:")
-        st.dataframe(specimen.table.iloc[[row]], hide_index=True, alt="The person who is watched", key="person_row")
-        found = show_trial(
-            session, "person", specimen, order, run_demonstration, seconds=2 * RUNS[mechanism] * RUN_SECONDS,
+        st.dataframe(public.table.iloc[[row]], hide_index=True, alt="The person who is watched", key="person_row")
+        found = show_simulation(
+            session, "person", public, order, run_demonstration, seconds=2 * RUNS[mechanism] * RUN_SECONDS,
             label="Run", auto=True,
         )  # fmt: skip
         if isinstance(found, NeighbourDemonstration):

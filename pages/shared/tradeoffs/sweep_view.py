@@ -11,11 +11,11 @@ from dpsynth_core.charts.sweeps import moving_chart, multiples_chart, sweep_char
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.teaching.sweep import ASPECTS, MAX_ANALYSTS, SweepConfig, SweepResult, sweep
-from pages.shared.layout import in_words
+from pages.shared.layout import errors_shown
 from pages.shared.session import Session
-from pages.shared.tradeoffs.actions import PATIENCE, current_trial, sweep_seconds, sweepable, with_mechanisms
-from pages.shared.tradeoffs.tables import Specimen
-from pages.shared.tradeoffs.view import ask_specimen, show_trial
+from pages.shared.tradeoffs.actions import PATIENCE, finding_on, last_order, sweep_seconds, sweepable, with_mechanisms
+from pages.shared.tradeoffs.tables import PublicTable
+from pages.shared.tradeoffs.view import ask_table, show_simulation
 from pages.shared.widgets import ask_one, plain_list, show_chart
 
 GRID = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
@@ -37,32 +37,40 @@ def show_sweep(session: Session) -> None:
         "epsilon, and every table is compared with the original. Lower is better; the dashed line is what a fresh "
         "sample of real people would show."
     )
-    specimen = ask_specimen(session)
-    found = sweep_found(session, specimen, "Run")
+    public = ask_table(session)
+    found = sweep_found(session, public, "Run")
     if found is None:
         return
     for title, problem in found.problems.items():
         st.text(f"{title} does not fit this table: {problem}")
     if found.aspects:
         _curves(found)
-        _tables(session, specimen, found)
+        _tables(session, public, found)
 
 
-def sweep_found(session: Session, specimen: Specimen, label: str) -> SweepResult | None:
+def sweep_found(session: Session, public: PublicTable, label: str) -> SweepResult | None:
     """A sweep of the table; the first one begins by itself."""
-    n = len(specimen.table)
-    trial = current_trial(session, KIND, specimen)
-    first = with_mechanisms(SweepConfig(repetitions=2), specimen.schema, n) if trial is None else trial.order
+    n = len(public.table)
+    before = last_order(session, KIND, public)
+    first = with_mechanisms(SweepConfig(repetitions=2), public.schema, n) if before is None else before
     found = None
-    with in_words("This cannot be swept."):
+    with errors_shown("This simulation cannot be run."):
         order = _ask_order(first)
-        seconds = sweep_seconds(order, specimen.schema, n)
-        found = show_trial(
-            session, KIND, specimen, order, sweep, seconds=seconds, auto=trial is None and seconds < PATIENCE,
+        seconds = sweep_seconds(order, public.schema, n)
+        found = show_simulation(
+            session,
+            KIND,
+            public,
+            order,
+            sweep,
+            seconds=seconds,
+            auto=before is None and seconds < PATIENCE,
             label=f"{label}: {order.runs} synthetic tables",
-        )  # fmt: skip
-    if found is None and trial is not None:
-        found = trial.result
+        )
+    if found is None:
+        # The earlier result stays in view until another one replaces it.
+        earlier = finding_on(session, KIND, public)
+        found = None if earlier is None else earlier.result
     return found if isinstance(found, SweepResult) else None
 
 
@@ -139,23 +147,23 @@ def _follow_click() -> None:
         st.session_state["sweep_shown"], st.session_state[_AT] = marks[0][0], float(marks[0][1])
 
 
-def _tables(session: Session, specimen: Specimen, found: SweepResult) -> None:
+def _tables(session: Session, public: PublicTable, found: SweepResult) -> None:
     """The tables behind the marks: one column at every epsilon, then one table."""
     st.subheader("The tables behind the marks", anchor=False)
-    made = list(dict.fromkeys(point.mechanism for point in found.points if point.table is not None))
+    made = list(dict.fromkeys(spot.mechanism for spot in found.points if spot.table is not None))
     left, right = st.columns(2)
     key = left.selectbox("Mechanism", made, key="sweep_shown", format_func=lambda name: MECHANISMS[name].title)
-    name = ask_one(session, right.selectbox, "Column", specimen.schema.names, key="sweep_column")
+    name = ask_one(session, right.selectbox, "Column", public.schema.names, key="sweep_column")
     tables = {s.epsilon: s.table for s in found.points if s.mechanism == key and s.table is not None}
     as_table = st.toggle("Show as tables", key="table_multiples")
     show_chart(
-        multiples_chart(specimen.table, list(tables.items()), specimen.schema, name), key="sweep_multiples",
+        multiples_chart(public.table, list(tables.items()), public.schema, name), key="sweep_multiples",
         as_table=as_table,
     )  # fmt: skip
-    _moving(specimen, tables, name, as_table)
+    _moving(public, tables, name, as_table)
 
 
-def _moving(specimen: Specimen, tables: Mapping[float, pd.DataFrame], name: str, as_table: bool) -> None:
+def _moving(public: PublicTable, tables: Mapping[float, pd.DataFrame], name: str, as_table: bool) -> None:
     """One epsilon at a time; playing moves from the smallest to the largest."""
     options = list(tables)
     playing = bool(st.session_state.get(_PLAYING)) and len(options) > 1
@@ -171,7 +179,7 @@ def _moving(specimen: Specimen, tables: Mapping[float, pd.DataFrame], name: str,
         epsilon = options[0]
         if len(options) > 1:
             epsilon = st.select_slider("Epsilon (ε) of this table", options, key=_AT, format_func=lambda e: f"{e:g}")
-        chart = moving_chart(specimen.table, tables, specimen.schema, name, epsilon)
+        chart = moving_chart(public.table, tables, public.schema, name, epsilon)
         show_chart(chart, key="sweep_moving", as_table=as_table)
         st.dataframe(
             tables[epsilon].head(SHOWN_ROWS), hide_index=True, height=240, alt="Rows of the synthetic table",

@@ -14,29 +14,27 @@ from pages.shared.session import Session
 MINE, SIMULATED = "mine", "simulated"
 SMALL = {"bivariate_normal": 1_000, "mixture": 2_000}
 """Rows of the examples that would be larger than a quick look needs."""
-MOST_SIMULATED = 20_000
+MAX_SIMULATED = 20_000
 FIRST = "bivariate_normal"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Specimen:
+class PublicTable:
     """A table that may be looked at as often as anybody likes."""
 
-    mark: object
+    id: object
     """Equal for the same table with the same public facts."""
     table: pd.DataFrame
-    """Its rows."""
     schema: Schema
-    """Its public facts."""
     shared: bool
-    """Whether every visitor has the same one, so that what is found on it may be kept for all."""
+    """Whether every visitor has the same one, so that results on it can be kept for all."""
 
 
 def offered(session: Session) -> dict[str, str]:
-    """What may be looked at, and what it is called. A private table is never among them, at most its public shape."""
+    """The tables to choose from, and what they are called. Of a private table, at most its public shape is offered."""
     examples = {key: f"{example.title}, {_rows(key):,} rows" for key, example in EXAMPLES.items()}
     first = {FIRST: examples.pop(FIRST)}
-    if session.data is None or session.schema is None:
+    if session.schema is None:
         return first | examples
     if session.mode == "teaching":
         return {MINE: "The table on the Data page"} | first | examples
@@ -48,21 +46,21 @@ def offered(session: Session) -> dict[str, str]:
 def chosen(session: Session) -> str:
     """The visitor's choice, as long as it is still offered; the table at hand before any choice."""
     keys = offered(session)
-    return session.specimen if session.specimen in keys else next(iter(keys))
+    return session.tradeoffs.table if session.tradeoffs.table in keys else next(iter(keys))
 
 
-def specimen(session: Session) -> Specimen:
+def public_table(session: Session) -> PublicTable:
     """The table to look at."""
-    key = chosen(session)
-    if key == MINE and session.data is not None and session.schema is not None:
-        table = session.data.table[list(session.schema.names)]
-        return Specimen(mark=(session.data, session.schema), table=table, schema=session.schema, shared=False)
-    if key == SIMULATED and session.data is not None and session.schema is not None:
-        rows = min(len(session.data.table), MOST_SIMULATED)
-        table = simulate_table(session.schema, rows, seed=1)
-        return Specimen(mark=(SIMULATED, session.schema, rows), table=table, schema=session.schema, shared=False)
+    key, work, schema = chosen(session), session.current, session.schema
+    if key == MINE and work is not None and schema is not None:
+        table = work.data.table[list(schema.names)]
+        return PublicTable(id=(work.data, schema), table=table, schema=schema, shared=False)
+    if key == SIMULATED and work is not None and schema is not None:
+        rows = min(work.n, MAX_SIMULATED)
+        table = simulate_table(schema, rows, seed=1)
+        return PublicTable(id=(SIMULATED, schema, rows), table=table, schema=schema, shared=False)
     example = EXAMPLES[key]
-    return Specimen(mark=key, table=example.load(_rows(key)), schema=example.schema, shared=True)
+    return PublicTable(id=key, table=example.load(_rows(key)), schema=example.schema, shared=True)
 
 
 def _rows(key: str) -> int:

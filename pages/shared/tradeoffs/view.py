@@ -7,14 +7,13 @@ from typing import Any
 
 import streamlit as st
 
-from dpsynth_core.errors import DPSynthError
 from pages.shared.formatting import duration
-from pages.shared.layout import in_words, show_error
+from pages.shared.layout import errors_shown
 from pages.shared.session import Lesson, Session
-from pages.shared.tradeoffs.actions import begin_trial, current_trial
+from pages.shared.tradeoffs.actions import begin, finding_on, task_on
 from pages.shared.tradeoffs.lessons import from_address, to_address
-from pages.shared.tradeoffs.tables import Specimen, chosen, offered, specimen
-from pages.shared.widgets import watch
+from pages.shared.tradeoffs.tables import PublicTable, chosen, offered, public_table
+from pages.shared.widgets import show_task
 
 SECTIONS = {
     "lessons": "Lessons",
@@ -25,7 +24,7 @@ SECTIONS = {
     "groups": "Small groups",
 }
 FREE = (
-    "Only examples, simulated people and tables declared public are used here. Private rows are never touched, and "
+    "This page uses only examples, simulated people and tables declared public. It never touches private rows, and "
     "nothing is spent."
 )
 NAMES = ("section", "lesson", "epsilon", "draw", "answer")
@@ -34,7 +33,11 @@ _WRITTEN, _KEY = "tradeoff_address", "tradeoff_section"
 
 def address_of(session: Session) -> dict[str, str]:
     """The parameters of a link that leads back to what is shown now."""
-    return to_address(session.lesson) if session.section == "lessons" else {"section": session.section}
+    return (
+        to_address(session.tradeoffs.lesson)
+        if session.tradeoffs.section == "lessons"
+        else {"section": session.tradeoffs.section}
+    )
 
 
 def follow_link(session: Session) -> None:
@@ -44,10 +47,10 @@ def follow_link(session: Session) -> None:
         return
     lesson = from_address(given)
     if lesson is not None:
-        session.section, session.lesson = "lessons", lesson
+        session.tradeoffs.section, session.tradeoffs.lesson = "lessons", lesson
     elif given.get("section") in SECTIONS:
-        session.section = given["section"]
-    st.session_state[_KEY] = session.section
+        session.tradeoffs.section = given["section"]
+    st.session_state[_KEY] = session.tradeoffs.section
 
 
 def write_address(session: Session) -> None:
@@ -65,72 +68,73 @@ def ask_section(session: Session) -> str:
     """One idea at a time."""
     st.caption(FREE)
     if _KEY not in st.session_state:
-        st.session_state[_KEY] = session.section
+        st.session_state[_KEY] = session.tradeoffs.section
     section = st.segmented_control(
         "What to look at", list(SECTIONS), required=True, key=_KEY, format_func=SECTIONS.__getitem__,
         label_visibility="collapsed", wrap=True,
     )  # fmt: skip
-    session.section = section or session.section
+    session.tradeoffs.section = section or session.tradeoffs.section
     write_address(session)
-    return session.section
+    return session.tradeoffs.section
 
 
 def go_to(session: Session, lesson: Lesson) -> None:
     """Show a lesson."""
-    session.section, session.lesson = "lessons", lesson
+    session.tradeoffs.section, session.tradeoffs.lesson = "lessons", lesson
     # Written before the page begins again: else the old address would lead back.
     write_address(session)
     st.rerun()
 
 
-def ask_specimen(session: Session) -> Specimen:
+def ask_table(session: Session) -> PublicTable:
     """The table to look at."""
     options = offered(session)
-    key = st.selectbox(
-        "Table", list(options), index=list(options).index(chosen(session)), format_func=options.__getitem__,
-        key=f"specimen_{session.section}",
-    )  # fmt: skip
-    session.specimen = key
-    return specimen(session)
+    session.tradeoffs.table = st.selectbox(
+        "Table",
+        list(options),
+        index=list(options).index(chosen(session)),
+        format_func=options.__getitem__,
+        key=f"public_table_{session.tradeoffs.section}",
+    )
+    return public_table(session)
 
 
-def show_trial(
-    session: Session, kind: str, found_on: Specimen, order: Any, task: Callable[..., Any], *, seconds: float,
-    label: str, auto: bool,
-) -> Any | None:  # fmt: skip
-    """What was found, once it is there; until then the work's progress, or a button that begins it.
+def show_simulation(
+    session: Session,
+    kind: str,
+    table: PublicTable,
+    order: Any,
+    work: Callable[..., Any],
+    *,
+    seconds: float,
+    label: str,
+    auto: bool,
+) -> Any | None:
+    """The result, once it is there; until then the work's progress, or a button that starts it.
 
     Args:
         session: The visitor's.
         kind: Which kind of work.
-        found_on: The table.
+        table: What it is done on.
         order: What to do, as plain values.
-        task: Does it in a worker.
+        work: Does it in a worker.
         seconds: That it should take.
         label: What the button says.
-        auto: Whether to begin without being asked.
+        auto: Whether to start without being asked.
     """
-    trial = current_trial(session, kind, found_on)
-    if trial is None or trial.order != order:
-        if not auto and not st.button(
-            f"{label} ({duration(seconds)})", type="primary", icon=":material/play_arrow:", key=f"start_{kind}"
-        ):
+    finding, task = finding_on(session, kind, table), task_on(session, kind, table)
+    if finding is not None and finding.order == order:
+        return finding.result
+    if task is None or task.about != (table.id, order):
+        text = f"{label} ({duration(seconds)})"
+        if not auto and not st.button(text, type="primary", icon=":material/play_arrow:", key=f"start_{kind}"):
             return None
-        with in_words("This cannot be worked out."):
-            trial = begin_trial(session, kind, found_on, order, task)
-    if trial is None or trial.result is not None:
-        return None if trial is None else trial.result
-    job = trial.job
-    if job is None:
+        with errors_shown("This cannot be worked out."):
+            begin(session, kind, table, order, work, expected=seconds)
+            st.rerun()
         return None
-    if job.active:
-        watch(job, expected=seconds, release=False, key=kind)
-        return None
-    if current_trial(session, kind, found_on) is not None and trial.result is not None:
-        return trial.result
-    ended = "Cancelled." if job.state == "cancelled" else "This could not be worked out."
-    show_error(ended, DPSynthError(f"{job.problem} Nothing is spent on this page."))
-    if st.button("Run again", icon=":material/refresh:", key=f"again_{kind}"):
-        begin_trial(session, kind, found_on, order, task)
+    show_task(task, key=kind)
+    if task.ended_early and st.button("Run again", icon=":material/refresh:", key=f"again_{kind}"):
+        begin(session, kind, table, order, work, expected=seconds)
         st.rerun()
     return None
