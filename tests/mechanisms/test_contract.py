@@ -40,6 +40,8 @@ def private(schema: Schema | None = None, rows: int = 300) -> dp.PrivateTable:
 
 QUICK: dict[str, dict[str, Any]] = {"dp_gan": {"rounds": 4, "critic_steps": 4}}
 """What the contract does not depend on, and would only take long."""
+FEWER_EXAMPLES = {"dp_gan": 8}
+"""Where each shape of a table is compiled anew, which takes a second."""
 
 
 def coarse(kind: type[Mechanism], schema: Schema, n: int, epsilon: float = 1.0) -> Mechanism:
@@ -76,24 +78,37 @@ def test_without_a_number_of_rows_there_are_as_many_as_in_the_original(kind: typ
     assert len(synthesize(table, replace(mechanism, rows=7), epsilon=1).sample()) == 7
 
 
+def check_any_schema(kind: type[Mechanism], examples: int) -> None:
+    """Draw that many schemas with a table and an epsilon each, and release a table from all of them."""
+
+    @given(drawn=schema_and_table(), epsilon=st.sampled_from([0.01, 1.0, 20.0]))
+    @settings(max_examples=examples)
+    def check(drawn: tuple[Schema, pd.DataFrame], epsilon: float) -> None:
+        schema, frame = drawn
+        table = dp.PrivateTable(frame, schema)
+        mechanism = coarse(kind, schema, table.n, epsilon)
+        if kind.key == "perturbed_histogram" and Grid.of(schema, mechanism.bins).cells > MOST_CELLS:  # type: ignore[attr-defined]
+            with pytest.raises(dp.ParameterError, match="kd_tree"):
+                synthesize(table, mechanism, epsilon=epsilon)
+            return
+        release = synthesize(table, mechanism, epsilon=epsilon, seed=1)
+        synthetic = release.sample(5)
+        assert list(synthetic.columns) == list(schema.names)
+        assert all(moved.total == 0 for moved in moved_cells(synthetic, schema).values())
+        pd.testing.assert_series_equal(synthetic.dtypes, table.rows().dtypes)
+
+    check()
+
+
 @mechanisms
-@given(drawn=schema_and_table(), epsilon=st.sampled_from([0.01, 1.0, 20.0]))
-@settings(max_examples=30)
-def test_any_schema_gives_a_release_that_respects_it(
-    kind: type[Mechanism], drawn: tuple[Schema, pd.DataFrame], epsilon: float
-) -> None:
-    schema, frame = drawn
-    table = dp.PrivateTable(frame, schema)
-    mechanism = coarse(kind, schema, table.n, epsilon)
-    if kind.key == "perturbed_histogram" and Grid.of(schema, mechanism.bins).cells > MOST_CELLS:  # type: ignore[attr-defined]
-        with pytest.raises(dp.ParameterError, match="kd_tree"):
-            synthesize(table, mechanism, epsilon=epsilon)
-        return
-    release = synthesize(table, mechanism, epsilon=epsilon, seed=1)
-    synthetic = release.sample(5)
-    assert list(synthetic.columns) == list(schema.names)
-    assert all(moved.total == 0 for moved in moved_cells(synthetic, schema).values())
-    pd.testing.assert_series_equal(synthetic.dtypes, table.rows().dtypes)
+def test_any_schema_gives_a_release_that_respects_it(kind: type[Mechanism]) -> None:
+    check_any_schema(kind, FEWER_EXAMPLES.get(kind.key, 30))
+
+
+@pytest.mark.slow
+@mechanisms
+def test_any_of_many_schemas_gives_a_release_that_respects_it(kind: type[Mechanism]) -> None:
+    check_any_schema(kind, 60)
 
 
 @private_mechanisms

@@ -121,7 +121,7 @@ def test_a_walk_is_told_live_and_marked_as_not_for_release() -> None:
     assert max(done) <= 1
 
 
-@pytest.mark.parametrize("sampler", ["lists", "metropolis"])
+@pytest.mark.parametrize("sampler", ["lists", pytest.param("metropolis", marks=pytest.mark.slow)])
 def test_with_many_rows_the_model_is_found(sampler: Any) -> None:
     table = bivariate(20_000)
     rows = dp.synthesize(table, PMSE(sampler=sampler, steps=1_000), epsilon=20, seed=1).sample(50_000)
