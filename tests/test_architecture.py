@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -186,3 +187,59 @@ def test_test_modules_do_not_import_each_other() -> None:
             used = {module for module in used if "__main__" not in module}
         foreign = {module for module in used if not f"{module}.".startswith(allowed)}
         assert not foreign, f"{path.relative_to(ROOT)}: move what several tests use to tests/tables or tests/waiting"
+
+
+# The documents
+
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+QUOTED = re.compile(r"`([^`\n]+)`")
+PATH = re.compile(r"(?:dpsynth_core|tests|pages|benchmarks|docs)/[\w./-]*")
+DOTTED = re.compile(r"[a-z_]+(?:\.\w+)+")
+
+
+def quoted(pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+    """Every quoted piece of the documents that has this form, with the name of its document."""
+    for document in DOCUMENTS:
+        for piece in QUOTED.findall(document.read_text(encoding="utf-8")):
+            if pattern.fullmatch(piece):
+                yield document.name, piece
+
+
+def defined(path: Path, names: list[str]) -> bool:
+    """Whether a module defines a name, or a class in it the name after that."""
+    body: list[ast.stmt] = parsed(path).body
+    for name in names:
+        named = [node for node in body if name in (getattr(node, "name", None), *assigned(node))]
+        if not named:
+            return False
+        body = getattr(named[0], "body", [])
+    return True
+
+
+def assigned(node: ast.stmt) -> list[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def exists_in_core(dotted: str) -> bool:
+    parts = dotted.split(".")
+    for i in range(len(parts), 0, -1):
+        module = CORE.joinpath(*parts[:i])
+        if module.with_suffix(".py").is_file():
+            return defined(module.with_suffix(".py"), parts[i:])
+        if module.is_dir():
+            return i == len(parts) or defined(module / "__init__.py", parts[i:])
+    return False
+
+
+def test_every_path_in_the_documents_exists() -> None:
+    missing = [(name, path) for name, path in quoted(PATH) if "NAME" not in path and not (ROOT / path).exists()]
+    assert not missing
+
+
+def test_every_name_in_the_documents_exists() -> None:
+    packages = {path.stem for path in CORE.iterdir()}
+    named = [(name, piece) for name, piece in quoted(DOTTED) if piece.split(".")[0] in packages]
+    missing = [(name, piece) for name, piece in named if not piece.endswith(".py") and not exists_in_core(piece)]
+    assert len(named) > 20
+    assert not missing
