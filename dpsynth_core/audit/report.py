@@ -22,7 +22,8 @@ where the code is not what the proof is about.
   the right one is shown by enumeration and the attacks.
 - **Enumeration** is exact and exhaustive in what paid draws decide, on toy domains of three to eight cells. Counts that
   the replaced row does not touch are followed at one value, not at all. What is true of toys need not be true of
-  large tables; for the tree's split rule the gap is closed by a proof and by `tests/partition/test_privtree_proof.py`.
+  large tables; for the tree's split rule the gap is closed by a proof and by
+  `tests/mechanisms/kd_tree/test_privtree_proof.py`.
   It takes every sampler at its word; the noise law is asked separately.
 - **Noise laws** are tested at some scales, on samples. A scale ten percent off is noticed, one percent may not be.
 - **Attacks** give lower bounds. They see what this attacker looks at: how densely a release fills one place, or one
