@@ -90,6 +90,11 @@ def verdict(good: bool) -> CheckVerdict:
     return "passed" if good else "failed"
 
 
+def not_applicable(layer: Layer, subject: str, case: str, reason: object) -> AuditCheck:
+    """A question that cannot be asked, and why."""
+    return AuditCheck(layer=layer, subject=subject, case=case, verdict="not applicable", detail=str(reason))
+
+
 def failures(checks: Iterable[AuditCheck]) -> list[AuditCheck]:
     """Those that failed."""
     return [check for check in checks if check.verdict == "failed"]

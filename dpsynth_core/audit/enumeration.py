@@ -17,13 +17,13 @@ import numpy as np
 
 from dpsynth_core.audit.checks import AuditCheck, Size, verdict
 from dpsynth_core.audit.neighbours import TOYS, NeighbourPair
-from dpsynth_core.audit.outcomes import NotEnumerableError, Option, options, tell
+from dpsynth_core.audit.outcomes import NotEnumerableError, Option, options, output_of
 from dpsynth_core.audit.subject import Subject
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.privacy.budget import Amount, Budget
 from dpsynth_core.privacy.noise import Noise
-from dpsynth_core.privacy.primitives import Call
+from dpsynth_core.privacy.primitives import Call, Decisions, PaidCall
 from dpsynth_core.table.private_table import PrivateTable
 
 EPSILONS = (1, 4)
@@ -39,7 +39,7 @@ SLACK = 1e-9
 class _ReachedError(Exception):
     """The run has come to a draw whose outcome is not decided yet."""
 
-    def __init__(self, call: Call, *, last: bool) -> None:
+    def __init__(self, call: PaidCall[Any], *, last: bool) -> None:
         super().__init__()
         self.call, self.last = call, last
 
@@ -59,13 +59,13 @@ class Scripted(Noise):
         self._charges, self._spent = list(self._source.charges), self._source.spent
         return charge
 
-    def _perform(self, call: Call) -> Any:
-        if call.charge is None:
+    def _perform(self, call: Call[Any]) -> Any:
+        if not isinstance(call, PaidCall):
             return self._source._perform(call)
         if self._step == len(self._script):
-            raise _ReachedError(call, last=self.spent == self.budget and call.primitive != "decisions")
+            raise _ReachedError(call, last=self.spent == self.budget and not isinstance(call, Decisions))
         self._step += 1
-        return tell(call, self._script[self._step - 1])
+        return output_of(call, self._script[self._step - 1])
 
 
 @dataclass(kw_only=True)
@@ -92,7 +92,7 @@ def explore(subject: Subject, mechanism: Mechanism, pair: NeighbourPair, budget:
             if found.outcomes > most:
                 raise NotEnumerableError(f"more than {most:,} outcomes")
             return
-        if calls[0] is None or calls[1] is None or calls[0].call.primitive != calls[1].call.primitive:
+        if calls[0] is None or calls[1] is None or calls[0].call.name != calls[1].call.name:
             found.worst = math.inf  # the tables lead to different draws, although everything drawn so far was equal
             return
         listed = list(options(calls[0].call, calls[1].call))

@@ -10,7 +10,9 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -19,9 +21,11 @@ from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.audit.checks import SUITE_LEVEL, AuditCheck, Size, seed_for, verdict
 from dpsynth_core.audit.outcomes import exponential_law, log_interval, permute_and_flip_law
 from dpsynth_core.audit.subject import Source
+from dpsynth_core.privacy.accounting import GaussianDraw
 from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.laplace import HISTOGRAM_SENSITIVITY
 from dpsynth_core.privacy.noise import Noise, SecureNoise, SeededNoise
-from dpsynth_core.privacy.primitives import Call, Charge
+from dpsynth_core.privacy.primitives import Gaussian
 
 PLENTY = Budget.of(10**12)
 OFF = 1.1
@@ -38,7 +42,6 @@ class SamplerLaw:
     """A sampler, how it is drawn from, and what should come of it."""
 
     name: str
-    """Which sampler, at which scale."""
     sample: Callable[[Noise, int], IntArray]
     """That many draws, each as the number of a cell."""
     expected: Callable[[float], FloatArray]
@@ -68,6 +71,14 @@ def p_value(observed: IntArray, law: FloatArray) -> float:
 # -------------------------------------------------------------------------------------------------- laws of samplers
 
 
+PAID: dict[str, Any] = {"sensitivity": HISTOGRAM_SENSITIVITY, "label": "law"}
+
+
+def _nobody(size: int) -> IntArray:
+    """Names empty cells where there are none."""
+    return np.zeros(size, dtype=np.int64)
+
+
 def _edges(scale: float) -> IntArray:
     """Ends of cells for noise of this scale: single numbers where there are few, wider ones where there are many."""
     reach = max(3, math.ceil(6 * scale))
@@ -94,13 +105,11 @@ def _laplace(sensitivity: int, epsilon: Fraction) -> SamplerLaw:
 
 def _gaussian(scale: float) -> SamplerLaw:
     """Directly from the sampler: a charge for Gaussian draws is opened for a composition, which takes long."""
-    edges = _edges(scale)
+    edges, draw = _edges(scale), GaussianDraw(scale=scale, values=1)
 
     def sample(noise: Noise, draws: int) -> IntArray:
         charge = noise.open_charge("law", sensitivity=1, epsilon=1)
-        call = Call(
-            primitive="gaussian", private=np.zeros(draws, dtype=np.int64), parameters=(scale, 1, 1), charge=charge
-        )
+        call = Gaussian(values=np.zeros(draws, dtype=np.int64), draw=draw, charge=charge)
         return np.asarray(np.searchsorted(edges, noise._perform(call), side="right"))
 
     def expected(factor: float) -> FloatArray:
@@ -119,17 +128,17 @@ def _tail_probability(scale: float, least: int) -> float:
 
 def _sparse(epsilon: Fraction, threshold: int) -> SamplerLaw:
     """Of a domain of empty cells: whether each passes, by how much, and whether it lies in the first or second half."""
-    scale = float(2 / epsilon)
+    scale = float(HISTOGRAM_SENSITIVITY / epsilon)
     steps = max(1, math.ceil(scale / 2))
 
     def sample(noise: Noise, draws: int) -> IntArray:
         zeros = draws
-        found = noise.sparse_laplace(
-            np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), zeros=zeros, threshold=threshold,
-            pick=lambda size: noise.distinct(zeros, size), sensitivity=2, epsilon=epsilon, label="law",
-        )  # fmt: skip
-        beyond = np.minimum((found.extra_values - threshold) // steps, 7)
-        cells = 1 + 2 * beyond + (found.extra_keys < zeros // 2)
+        nothing, pick = np.zeros(0, dtype=np.int64), partial(noise.distinct, zeros)
+        drawn = noise.sparse_laplace(
+            nothing, nothing, zeros=zeros, threshold=threshold, pick=pick, **PAID, epsilon=epsilon
+        )
+        beyond = np.minimum((drawn.extra_values - threshold) // steps, 7)
+        cells = 1 + 2 * beyond + (drawn.extra_keys < zeros // 2)
         return np.append(cells, np.zeros(zeros - len(cells), dtype=np.int64))
 
     def expected(factor: float) -> FloatArray:
@@ -142,15 +151,13 @@ def _sparse(epsilon: Fraction, threshold: int) -> SamplerLaw:
 
 def _listed(epsilon: Fraction) -> SamplerLaw:
     """The cells of a sparse draw that are listed get the same noise."""
-    scale = float(2 / epsilon)
+    scale = float(HISTOGRAM_SENSITIVITY / epsilon)
     edges = _edges(scale)
 
     def sample(noise: Noise, draws: int) -> IntArray:
-        found = noise.sparse_laplace(
-            np.arange(draws), np.full(draws, 7), zeros=0, threshold=1, pick=lambda size: np.zeros(size, dtype=np.int64),
-            sensitivity=2, epsilon=epsilon, label="law",
-        )  # fmt: skip
-        return np.searchsorted(edges, found.values - 7, side="right")
+        keys, values = np.arange(draws), np.full(draws, 7)
+        drawn = noise.sparse_laplace(keys, values, zeros=0, threshold=1, pick=_nobody, **PAID, epsilon=epsilon)
+        return np.searchsorted(edges, drawn.values - 7, side="right")
 
     return SamplerLaw(
         name=f"sparse_laplace listed, scale {scale:g}", sample=sample, expected=lambda f: _laplace_law(f * scale, edges)
@@ -161,12 +168,11 @@ def _decisions(scale: float, gap: int) -> SamplerLaw:
     threshold = 5
 
     def sample(noise: Noise, draws: int) -> IntArray:
-        charge: Charge = noise.open_charge("law", sensitivity=1, epsilon=1)
+        charge = noise.open_charge("law", sensitivity=1, epsilon=1)
         keys, values = np.arange(draws), np.full(draws, threshold - gap)
         passed, _ = noise.decisions(
-            keys, values, zeros=0, threshold=threshold, pick=lambda size: np.zeros(size, dtype=np.int64),
-            scale=scale, charge=charge,
-        )  # fmt: skip
+            keys, values, zeros=0, threshold=threshold, pick=_nobody, scale=scale, charge=charge
+        )
         return passed.astype(np.int64)
 
     def expected(factor: float) -> FloatArray:
@@ -204,25 +210,22 @@ def _smoothed() -> SamplerLaw:
     return SamplerLaw(name="smoothed", sample=sample, expected=expected)
 
 
-def _free() -> list[SamplerLaw]:
+def _uniform(name: str, cells: int, sample: Callable[[Noise, int], IntArray]) -> SamplerLaw:
     """Randomness that no private value touches."""
-    geometric = np.append(0.3 * 0.7 ** np.arange(12), 0.7**12)
-    binomial = stats.binom(10, 0.2).pmf(np.arange(11))
+    return SamplerLaw(name=name, sample=sample, expected=lambda _: np.full(cells, 1 / cells), scaled=False)
+
+
+def _free() -> list[SamplerLaw]:
     return [
-        SamplerLaw(name="uniform", sample=lambda noise, n: (noise.uniform(n) * 40).astype(np.int64),
-            expected=lambda _: np.full(40, 1 / 40), scaled=False),
-        SamplerLaw(name="integers", sample=lambda noise, n: noise.integers(37, n).astype(np.int64),
-            expected=lambda _: np.full(37, 1 / 37), scaled=False),
-        SamplerLaw(name="integers beyond 63 bits",
-            sample=lambda noise, n: np.array([int(v) * 16 >> 80 for v in noise.integers(2**80, n // 10)]),
-            expected=lambda _: np.full(16, 1 / 16), scaled=False),
-        SamplerLaw(name="distinct", sample=lambda noise, n: noise.distinct(8 * n, n).astype(np.int64) // n,
-            expected=lambda _: np.full(8, 1 / 8), scaled=False),
-        SamplerLaw(name="geometric", sample=lambda noise, n: np.minimum(noise.geometric(0.3, n), 12),
-            expected=lambda _: geometric, scaled=False),
-        SamplerLaw(name="binomial", sample=lambda noise, n: np.array([noise.binomial(10, 0.2) for _ in range(n // 10)]),
-            expected=lambda _: binomial, scaled=False),
-    ]  # fmt: skip
+        _uniform("uniform", 40, lambda noise, n: (noise.uniform(n) * 40).astype(np.int64)),
+        _uniform("integers", 37, lambda noise, n: noise.integers(37, n).astype(np.int64)),
+        _uniform(
+            "integers beyond 63 bits",
+            16,
+            lambda noise, n: np.array([int(v) * 16 >> 80 for v in noise.integers(2**80, n // 10)]),
+        ),
+        _uniform("distinct", 8, lambda noise, n: noise.distinct(8 * n, n).astype(np.int64) // n),
+    ]
 
 
 def laws() -> list[SamplerLaw]:
@@ -231,12 +234,14 @@ def laws() -> list[SamplerLaw]:
     return [
         *(_laplace(2, epsilon) for epsilon in epsilons),
         _laplace(1, Fraction(2)),
-        _gaussian(0.7), _gaussian(3.0), _gaussian(40.0),
+        *(_gaussian(scale) for scale in (0.7, 3.0, 40.0)),
         *(_listed(epsilon) for epsilon in (Fraction(4), Fraction(1))),
-        _sparse(Fraction(4), 1), _sparse(Fraction(1), 3), _sparse(Fraction(1, 10), 20),
-        _decisions(4.0, 6), _decisions(64.0, 90), _decisions(4.0, -5),
-        _selection("exponential"), _selection("permute_and_flip"), _smoothed(), *_free(),
-    ]  # fmt: skip
+        *(_sparse(epsilon, t) for epsilon, t in ((Fraction(4), 1), (Fraction(1), 3), (Fraction(1, 10), 20))),
+        *(_decisions(scale, gap) for scale, gap in ((4.0, 6), (64.0, 90), (4.0, -5))),
+        *(_selection(sampler) for sampler in ("exponential", "permute_and_flip")),
+        _smoothed(),
+        *_free(),
+    ]
 
 
 def law_checks(

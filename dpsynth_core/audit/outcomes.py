@@ -11,17 +11,31 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise, product
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray
-from dpsynth_core.privacy.primitives import Call, SparseNoisy
+from dpsynth_core.privacy.primitives import (
+    Decisions,
+    Exponential,
+    Laplace,
+    PaidCall,
+    PermuteAndFlip,
+    Smoothed,
+    SparseLaplace,
+    SparseNoisy,
+    ThresholdedCounts,
+)
 
 MAX_CELLS = 12
 """Cells that may take part in one draw."""
 MAX_CANDIDATES = 600
 """Candidates of one selection."""
+MAX_SEQUENCES = 3_000
+"""Sequences of cells that smoothed counts may lead to."""
+
+Selection: TypeAlias = Exponential | PermuteAndFlip
 
 
 class NotEnumerableError(Exception):
@@ -33,7 +47,7 @@ class Option:
     """One outcome of a draw."""
 
     value: Any
-    """What is told to the mechanism: an array, an index, or the noisy value of every cell by key."""
+    """What the mechanism gets: an array, an index, or the noisy value of every cell by key."""
     first: float
     """Log-probability on the first table."""
     second: float
@@ -49,21 +63,28 @@ APART = Option(value=None, first=0.0, second=-math.inf)
 """Other cells or candidates take part: that alone tells the tables apart."""
 
 
-def options(first: Call, second: Call) -> Iterator[Option]:
+def options(first: PaidCall[Any], second: PaidCall[Any]) -> Iterator[Option]:
     """Every outcome of the same draw on two tables."""
-    if first.primitive not in _OPTIONS:
-        raise NotEnumerableError(f"the outcomes of {first.primitive} cannot be listed")
-    return _OPTIONS[first.primitive](first, second)
+    match first, second:
+        case Laplace() as x, Laplace() as y:
+            return _dense(x, y)
+        case (SparseLaplace() | Decisions()) as x, (SparseLaplace() | Decisions()) as y:
+            return _sparse(x, y)
+        case Exponential() as x, Exponential() as y:
+            return _selection(exponential_law, x, y)
+        case PermuteAndFlip() as x, PermuteAndFlip() as y:
+            return _selection(permute_and_flip_law, x, y)
+        case Smoothed() as x, Smoothed() as y:
+            return _smoothed(x, y)
+    raise NotEnumerableError(f"the outcomes of {first.name} cannot be listed")
 
 
-def tell(call: Call, value: Any) -> Any:
+def output_of(call: PaidCall[Any], value: Any) -> Any:
     """An outcome as the sampler would return it on this call's table."""
-    if call.primitive not in ("sparse_laplace", "decisions"):
+    if not isinstance(call, ThresholdedCounts):
         return value
-    threshold = int(call.parameters[2])
-    assert call.keys is not None  # noqa: S101
     listed = call.keys.tolist()
-    extra = {key: noisy for key, noisy in value.items() if key not in set(listed) and noisy >= threshold}
+    extra = {key: noisy for key, noisy in value.items() if key not in set(listed) and noisy >= call.threshold}
     return SparseNoisy(
         values=np.array([value[key] for key in listed], dtype=np.int64),
         extra_keys=np.array(list(extra), dtype=call.keys.dtype),
@@ -123,42 +144,36 @@ def _joint(cells: dict[Any, list[tuple[int, float, float]]]) -> Iterator[Option]
         )
 
 
-def _dense(first: Call, second: Call) -> Iterator[Option]:
-    assert first.private is not None  # noqa: S101
-    assert second.private is not None  # noqa: S101
-    shape = first.private.shape
-    if second.private.shape != shape:
+def _dense(first: Laplace, second: Laplace) -> Iterator[Option]:
+    shape = first.values.shape
+    if second.values.shape != shape:
         yield APART
         return
-    pairs = zip(first.private.ravel().tolist(), second.private.ravel().tolist(), strict=True)
-    scales = first.parameters[0], second.parameters[0]
-    for option in _joint({i: _cell(x, y, *scales, _told_apart(x, y)) for i, (x, y) in enumerate(pairs)}):
+    pairs = zip(first.values.ravel().tolist(), second.values.ravel().tolist(), strict=True)
+    cells = {i: _cell(x, y, first.scale, second.scale, _told_apart(x, y)) for i, (x, y) in enumerate(pairs)}
+    for option in _joint(cells):
         values = np.array([option.value[i] for i in range(len(option.value))], dtype=np.int64).reshape(shape)
         yield Option(value=values, first=option.first, second=option.second)
 
 
-def _sparse(first: Call, second: Call) -> Iterator[Option]:
-    cut = int(first.parameters[2])
+def _sparse(first: ThresholdedCounts, second: ThresholdedCounts) -> Iterator[Option]:
     x, y = _every_cell(first), _every_cell(second)
     if x.keys() != y.keys():
         yield APART
         return
-    scales = first.parameters[0], second.parameters[0]
     # Of a decision nothing is handed out but on which side of the threshold the noisy value lies.
-    finer = first.primitive != "decisions"
-    starts = {key: {cut} | (_told_apart(x[key], y[key]) if finer else set()) for key in sorted(x)}
-    yield from _joint({key: _cell(x[key], y[key], *scales, starts[key]) for key in starts})
+    finer = not isinstance(first, Decisions)
+    starts = {key: {first.threshold} | (_told_apart(x[key], y[key]) if finer else set()) for key in sorted(x)}
+    yield from _joint({key: _cell(x[key], y[key], first.scale, second.scale, starts[key]) for key in starts})
 
 
-def _every_cell(call: Call) -> dict[Any, int]:
+def _every_cell(call: ThresholdedCounts) -> dict[Any, int]:
     """The count of every cell that takes part, listed or not."""
-    assert call.keys is not None  # noqa: S101
-    assert call.private is not None  # noqa: S101
-    zeros = int(call.parameters[1])
-    if len(call.keys) + zeros > MAX_CELLS:
-        raise NotEnumerableError(f"{len(call.keys) + zeros} cells take part in one draw")
-    hidden = call.pick(zeros).tolist() if zeros and call.pick is not None else []
-    return dict.fromkeys(hidden, 0) | dict(zip(call.keys.tolist(), call.private.tolist(), strict=True))
+    cells = len(call.keys) + call.zeros
+    if cells > MAX_CELLS:
+        raise NotEnumerableError(f"{cells} cells take part in one draw")
+    hidden = call.pick(call.zeros).tolist() if call.zeros else []
+    return dict.fromkeys(hidden, 0) | call.counts()
 
 
 # --------------------------------------------------------------------------------------------------------- selections
@@ -183,56 +198,37 @@ def permute_and_flip_law(scores: FloatArray, scale: float) -> FloatArray:
     return np.asarray(heads * (weights / 2 @ (tails.prod(axis=1)[:, None] / tails)))
 
 
-def _selection(law: Callable[[FloatArray, float], FloatArray]) -> Callable[[Call, Call], Iterator[Option]]:
-    def listed(first: Call, second: Call) -> Iterator[Option]:
-        assert first.private is not None  # noqa: S101
-        assert second.private is not None  # noqa: S101
-        if len(first.private) > MAX_CANDIDATES:
-            raise NotEnumerableError(f"{len(first.private)} candidates")
-        if len(first.private) != len(second.private):
-            yield APART
-            return
-        p, q = law(first.private, first.parameters[0]), law(second.private, second.parameters[0])
-        for i in range(len(p)):
-            yield Option(value=i, first=math.log(p[i]), second=math.log(q[i]))
-
-    return listed
+def _selection(law: Callable[[FloatArray, float], FloatArray], first: Selection, second: Selection) -> Iterator[Option]:
+    if len(first.scores) > MAX_CANDIDATES:
+        raise NotEnumerableError(f"{len(first.scores)} candidates")
+    if len(first.scores) != len(second.scores):
+        yield APART
+        return
+    p, q = law(first.scores, first.scale), law(second.scores, second.scale)
+    for i in range(len(p)):
+        yield Option(value=i, first=math.log(p[i]), second=math.log(q[i]))
 
 
 # ---------------------------------------------------------------------------------------------------- smoothed counts
 
 
-def _smoothed(first: Call, second: Call) -> Iterator[Option]:
+def _smoothed(first: Smoothed, second: Smoothed) -> Iterator[Option]:
     """Sequences of cells, each with probability (count + alpha) / (n + K alpha), in exact arithmetic."""
-    shape = tuple(int(value) for value in first.parameters[3:])
-    draws, every = int(first.parameters[0]), list(product(*(range(size) for size in shape)))
-    if len(every) ** draws > 3_000:
+    draws, every = first.draws, list(product(*(range(size) for size in first.shape)))
+    if len(every) ** draws > MAX_SEQUENCES:
         raise NotEnumerableError(f"{len(every)}^{draws} sequences")
     laws = [_smoothed_law(call, every) for call in (first, second)]
-    for places in product(range(len(every)), repeat=draws):
-        p, q = (math.prod((law[i] for i in places), start=Fraction(1)) for law in laws)
-        cells = np.array([every[i] for i in places], dtype=np.int64).reshape(draws, len(shape))
+    for indices in product(range(len(every)), repeat=draws):
+        p, q = (math.prod((law[i] for i in indices), start=Fraction(1)) for law in laws)
+        cells = np.array([every[i] for i in indices], dtype=np.int64).reshape(draws, len(first.shape))
         yield Option(value=cells, first=_log(p), second=_log(q))
 
 
-def _smoothed_law(call: Call, every: list[tuple[int, ...]]) -> list[Fraction]:
-    assert call.keys is not None  # noqa: S101
-    assert call.private is not None  # noqa: S101
-    alpha = Fraction(int(call.parameters[1]), int(call.parameters[2]))
-    counts = dict(zip(map(tuple, call.keys.tolist()), call.private.tolist(), strict=True))
-    total = sum(counts.values()) + len(every) * alpha
-    return [(counts.get(cell, 0) + alpha) / total for cell in every]
+def _smoothed_law(call: Smoothed, every: list[tuple[int, ...]]) -> list[Fraction]:
+    counts = call.counts()
+    total = sum(counts.values()) + len(every) * call.alpha
+    return [(counts.get(cell, 0) + call.alpha) / total for cell in every]
 
 
 def _log(value: Fraction) -> float:
     return math.log(value.numerator) - math.log(value.denominator)
-
-
-_OPTIONS: dict[str, Callable[[Call, Call], Iterator[Option]]] = {
-    "laplace": _dense,
-    "sparse_laplace": _sparse,
-    "decisions": _sparse,
-    "exponential": _selection(exponential_law),
-    "permute_and_flip": _selection(permute_and_flip_law),
-    "smoothed": _smoothed,
-}

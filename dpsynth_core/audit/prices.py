@@ -4,89 +4,81 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from typing import Any
 
 from dpsynth_core.privacy.accounting import GaussianDraw, SampledDraw, composed_delta, sampled_delta
-from dpsynth_core.privacy.primitives import Call, Charge
+from dpsynth_core.privacy.primitives import (
+    Charge,
+    Decisions,
+    Gaussian,
+    Laplace,
+    PaidCall,
+    SampledGaussian,
+    ScoredCall,
+    Smoothed,
+    SparseLaplace,
+)
 
-SHARED = ("decisions", "gaussian", "sampled_gaussian")
+SHARED = (Decisions, Gaussian, SampledGaussian)
 """Draws of which several may be made under one charge."""
 
 
-def underpriced(call: Call) -> str | None:
+def underpriced(call: PaidCall[Any]) -> str | None:
     """In words how the draw costs more than its charge; None where it does not, or where only a proof could tell."""
-    if call.charge is None:
-        # Randomness that no private value touches is free, and only that.
-        return None if call.private is None else "private values enter a draw that is not paid for"
-    check = _CHECKS.get(call.primitive)
-    return None if check is None else check(call, call.charge)
+    match call:
+        case Laplace() | SparseLaplace():
+            return _scale_too_small(call.scale, 1, call.charge)
+        case ScoredCall():
+            return _scale_too_small(call.scale, 2, call.charge)
+        case Smoothed():
+            return _too_little_smoothing(call)
+        case Decisions():
+            # PrivTree: a scale of four steps per row over epsilon, a bias of at least scale ln 2 (docs/proofs.md,
+            # section 9). The charge's sensitivity is two rows' steps, the threshold is one more than the bias.
+            return _scale_too_small(call.scale, 2, call.charge) or _bias_too_small(call)
+    return None
 
 
-def underpriced_together(calls: Sequence[Call]) -> Iterator[str]:
+def underpriced_together(calls: Sequence[PaidCall[Any]]) -> Iterator[str]:
     """Gaussian draws under one charge are priced by their composition, from the scales that were really used."""
-    by_charge: dict[Charge, list[GaussianDraw]] = {}
+    planned: dict[Charge, list[GaussianDraw]] = {}
+    sampled: Counter[tuple[Charge, SampledDraw]] = Counter()
     for call in calls:
-        if call.primitive == "gaussian" and call.charge is not None:
-            scale, shift, values = call.parameters
-            draw = GaussianDraw(scale=scale, shift=int(shift), values=int(values))
-            by_charge.setdefault(call.charge, []).append(draw)
-    sampled: Counter[tuple[Charge, tuple[int | float, ...]]] = Counter(
-        (call.charge, call.parameters)
-        for call in calls
-        if call.primitive == "sampled_gaussian" and call.charge is not None
-    )
-    for (charge, (scale, squared, chosen, parts)), times in sampled.items():
-        sample = SampledDraw(scale=scale, squared=int(squared), chosen=int(chosen), parts=int(parts))
-        needed = sampled_delta(sample, times, charge.budget.epsilon)
-        if needed > charge.budget.delta:
-            yield f"{times} draws need delta {needed:.2g}, paid was {float(charge.budget.delta):.2g}"
-    for charge, draws in by_charge.items():
-        needed = composed_delta(sorted(draws, key=lambda draw: draw.scale), charge.budget.epsilon)
-        if needed > charge.budget.delta:
-            yield f"{len(draws)} draws need delta {needed:.2g}, paid was {float(charge.budget.delta):.2g}"
+        match call:
+            case Gaussian():
+                planned.setdefault(call.charge, []).append(call.draw)
+            case SampledGaussian():
+                sampled[call.charge, call.draw] += 1
+    for (charge, draw), times in sampled.items():
+        yield from _delta_too_small(times, sampled_delta(draw, times, charge.budget.epsilon), charge)
+    for charge, draws in planned.items():
+        ordered = sorted(draws, key=lambda draw: draw.scale)
+        yield from _delta_too_small(len(draws), composed_delta(ordered, charge.budget.epsilon), charge)
 
 
-def _scale(times: int) -> Callable[[Call, Charge], str | None]:
+def _delta_too_small(draws: int, needed: float, charge: Charge) -> Iterator[str]:
+    if needed > charge.budget.delta:
+        yield f"{draws} draws need delta {needed:.2g}, paid was {float(charge.budget.delta):.2g}"
+
+
+def _scale_too_small(scale: float, times: int, charge: Charge) -> str | None:
     """The scale must reach ``times`` sensitivity / epsilon."""
-
-    def check(call: Call, charge: Charge) -> str | None:
-        needed = times * charge.sensitivity / charge.budget.epsilon
-        scale = Fraction(call.parameters[0])
-        return None if scale >= needed else f"noise of scale {float(scale):g} where {float(needed):g} is needed"
-
-    return check
+    needed = times * charge.sensitivity / charge.budget.epsilon
+    return None if Fraction(scale) >= needed else f"noise of scale {scale:g} where {float(needed):g} is needed"
 
 
-def _smoothed(call: Call, charge: Charge) -> str | None:
+def _bias_too_small(call: Decisions) -> str | None:
+    bias = math.ceil(call.scale * math.log(2))
+    return None if call.threshold - 1 >= bias else f"a bias of {call.threshold - 1} where {bias} is needed"
+
+
+def _too_little_smoothing(call: Smoothed) -> str | None:
     """Every draw costs at most ln(1 + 1/alpha): docs/proofs.md, section 7."""
-    draws, p, q = (int(value) for value in call.parameters[:3])
+    budget = call.charge.budget
     with localcontext(prec=60):
-        cost = draws * (1 + Decimal(q) / Decimal(p)).ln()
-        epsilon = Decimal(charge.budget.epsilon.numerator) / Decimal(charge.budget.epsilon.denominator)
-    return None if cost <= epsilon else f"{draws} draws cost {float(cost):g}, paid was {float(epsilon):g}"
-
-
-def _decisions(call: Call, charge: Charge) -> str | None:
-    """PrivTree: a scale of four steps per row over epsilon, a bias of at least scale ln 2 (docs/proofs.md, section 9).
-
-    The charge's sensitivity is two rows' worth of steps, the threshold is one more than the bias.
-    """
-    scale, threshold = call.parameters[0], int(call.parameters[2])
-    needed = 2 * charge.sensitivity / charge.budget.epsilon
-    if Fraction(scale) < needed:
-        return f"noise of scale {scale:g} where {float(needed):g} is needed"
-    bias = math.ceil(scale * math.log(2))
-    return None if threshold - 1 >= bias else f"a bias of {threshold - 1} where {bias} is needed"
-
-
-_CHECKS: dict[str, Callable[[Call, Charge], str | None]] = {
-    "laplace": _scale(1),
-    "sparse_laplace": _scale(1),
-    "exponential": _scale(2),
-    "permute_and_flip": _scale(2),
-    "metropolis": _scale(2),
-    "smoothed": _smoothed,
-    "decisions": _decisions,
-}
+        cost = call.draws * (1 + Decimal(call.alpha.denominator) / Decimal(call.alpha.numerator)).ln()
+        epsilon = Decimal(budget.epsilon.numerator) / Decimal(budget.epsilon.denominator)
+    return None if cost <= epsilon else f"{call.draws} draws cost {float(cost):g}, paid was {float(epsilon):g}"

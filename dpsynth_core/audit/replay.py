@@ -23,6 +23,7 @@ from dpsynth_core.errors import BudgetError, DPSynthError
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.privacy.budget import Amount, Budget
 from dpsynth_core.privacy.noise import Noise
+from dpsynth_core.privacy.primitives import PaidCall
 from dpsynth_core.privacy.recording import Recorder, Replay, ReplayMismatchError
 from dpsynth_core.table.private_table import PrivateTable
 
@@ -110,13 +111,13 @@ def _accounts(recorder: Recorder, budget: Budget) -> Iterator[tuple[str, str]]:
     spent = recorder.spent
     if spent is not None and not budget.covers(spent):
         yield "budget", f"charges add up to epsilon {float(spent.epsilon):g} of {float(budget.epsilon):g}"
-    paid = [draw.call for draw in recorder.draws if draw.call.charge is not None]
+    paid = [draw.call for draw in recorder.draws if isinstance(draw.call, PaidCall)]
     # Equal shares with equal labels are equal charges, so they are counted.
-    drawn = Counter(call.charge for call in paid if call.primitive not in SHARED)
+    drawn = Counter(call.charge for call in paid if not isinstance(call, SHARED))
     if drawn - Counter(recorder.charges):
         yield "unpaid", "a charge paid for more than one draw"
-    for draw in recorder.draws:
-        problem = underpriced(draw.call)
+    for call in paid:
+        problem = underpriced(call)
         if problem is not None:
             yield "price", problem
     for problem in underpriced_together(paid):

@@ -168,38 +168,12 @@ class Budget:
         return Budget(epsilon=epsilon, delta=self.delta / (k * growth))
 
 
-def _at_least_one(budgets: Iterable[Budget]) -> list[Budget]:
+def sequential(budgets: Iterable[Budget]) -> Budget:
+    """Total loss of releases that all look at the same rows: the sum."""
     parts = list(budgets)
     if not parts:
         raise ParameterError("budgets", parts, allowed="at least one budget")
-    return parts
-
-
-def sequential(budgets: Iterable[Budget]) -> Budget:
-    """Total loss of releases that all look at the same rows: the sum."""
-    first, *rest = _at_least_one(budgets)
-    return sum(rest, start=first)
-
-
-def parallel(budgets: Iterable[Budget]) -> Budget:
-    """Total loss of releases on disjoint sets of rows, fixed without looking at the rows: the largest.
-
-    Replacing a row changes one part only. Where values define the parts, use :func:`parallel_by_value`.
-    """
-    parts = _at_least_one(budgets)
-    return Budget(epsilon=max(b.epsilon for b in parts), delta=max(b.delta for b in parts))
-
-
-def parallel_by_value(budgets: Iterable[Budget]) -> Budget:
-    """Total loss of add/remove-private releases on parts defined by row values: the two largest together.
-
-    A replaced row leaves one part and enters another, so two parts change, by one removal and one addition.
-    (The better-known "only the largest counts" is the add/remove rule; with a public n it does not apply.)
-    """
-    parts = _at_least_one(budgets)
-    epsilons = sorted((b.epsilon for b in parts), reverse=True)[:2]
-    deltas = sorted((b.delta for b in parts), reverse=True)[:2]
-    return Budget(epsilon=sum(epsilons, Fraction(0)), delta=sum(deltas, Fraction(0)))
+    return sum(parts[1:], start=parts[0])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,10 +243,8 @@ def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
         raise ParameterError("guarantees", parts, allowed="at least one guarantee")
     units = {g.rows_per_person for g in parts}
     if len(units) > 1:
-        raise ParameterError(
-            "rows_per_person", sorted(units), allowed="the same unit of protection in every part",
-            remedy="State each release for the same unit before adding them up.",
-        )  # fmt: skip
+        allowed, remedy = "the same for every part", "State each release for the same unit before adding them up."
+        raise ParameterError("rows_per_person", sorted(units), allowed=allowed, remedy=remedy)
     status = max((g.status for g in parts), key=STATUS_ORDER.index)
     budgets = [g.budget for g in parts if g.budget is not None]
     return Guarantee(

@@ -12,12 +12,12 @@ has no sampler for from a cryptographic generator keyed by the operating system;
 
 from __future__ import annotations
 
-import math
 import secrets
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,28 +25,15 @@ from randomgen import AESCounter
 
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.errors import BudgetError, ParameterError
+from dpsynth_core.privacy import primitives, samplers
 from dpsynth_core.privacy.accounting import GaussianDraw, SampledDraw, composed_delta, sampled_delta
 from dpsynth_core.privacy.budget import Amount, Budget, Guarantee, exact, float_up
-from dpsynth_core.privacy.free_draws import FreeDraws
-from dpsynth_core.privacy.prefetch import Reserve
-from dpsynth_core.privacy.primitives import Call, Charge, Pick, Primitive, SparseNoisy, Walk
-from dpsynth_core.privacy.samplers import (
-    NORMAL,
-    ROWS_PER_THREAD,
-    decided,
-    opendp_gaussian,
-    opendp_laplace,
-    opendp_selection,
-    over_cores,
-    sample_free,
-    seeded_gaussian,
-    smoothed_cells,
-    walked,
-    with_empty_cells,
-)
+from dpsynth_core.privacy.laplace import HISTOGRAM_SENSITIVITY
+from dpsynth_core.privacy.prefetch import PrefetchedLaplace
+from dpsynth_core.privacy.primitives import Call, Charge, Output, Pick, SparseNoisy, Walk
 
 
-class Noise(FreeDraws):
+class Noise(ABC):
     """A source of randomness for one run, with a budget that it will not exceed."""
 
     secure: ClassVar[bool]
@@ -58,7 +45,11 @@ class Noise(FreeDraws):
         self._spent: Budget | None = None
         self._planned: dict[Charge, Counter[GaussianDraw | SampledDraw]] = {}
         self.watch: Callable[[Charge], None] | None = None
-        """Told of every charge before anything is drawn under it."""
+        """Called with every charge before anything is drawn under it."""
+
+    @abstractmethod
+    def _perform(self, call: Call[Output]) -> Output:
+        """Draw. The funnel: whatever is random in a run comes through here."""
 
     @property
     def charges(self) -> tuple[Charge, ...]:
@@ -78,217 +69,8 @@ class Noise(FreeDraws):
             "none", "Simulated with seeded noise, which anybody can repeat and subtract: not private."
         )
 
-    # ------------------------------------------------------------- draws on private values, paid for
-
-    def laplace(
-        self, values: NDArray[Any], *, sensitivity: int, epsilon: Amount, label: str, delta: Amount = 0
-    ) -> IntArray:
-        """Each value plus discrete Laplace noise, P(k) proportional to exp(-|k| epsilon / sensitivity).
-
-        Args:
-            values: Integers.
-            sensitivity: Most that one replaced row can change ``values``, in L1 (2 for a histogram).
-            epsilon: This draw's share of the budget.
-            label: What the draw is for.
-            delta: Probability that the caller gives away by what it does next (a threshold on unknown keys).
-        """
-        given = np.asarray(values)
-        if given.dtype.kind not in "iub":
-            raise ParameterError("values", str(given.dtype), allowed="integers")
-        charge = self._charge("laplace", label, sensitivity, epsilon, delta)
-        scale = _scale(charge.sensitivity, charge.budget.epsilon)
-        call = Call(primitive="laplace", private=given.astype(np.int64), parameters=(scale,), charge=charge)
-        return cast("IntArray", self._perform(call))
-
-    def prefetch_laplace(self, size: int, *, sensitivity: Amount, epsilon: Amount) -> None:
-        """Say that about so many values will get Laplace noise at this price: a slow source may begin at once.
-
-        It is not charged, no law depends on it, and a source may ignore it.
-        """
-
-    def sparse_laplace(
-        self,
-        keys: NDArray[Any],
-        values: NDArray[Any],
-        *,
-        zeros: int,
-        threshold: int,
-        pick: Pick,
-        sensitivity: int,
-        epsilon: Amount,
-        label: str,
-    ) -> SparseNoisy:
-        """Discrete Laplace noise on every cell of a domain of which only ``len(keys)`` cells hold rows.
-
-        The law is that of adding noise to all ``len(keys) + zeros`` cells and keeping those that reach
-        ``threshold``: how many of the empty ones do is binomial, which ones is uniform, and by how much they exceed
-        it is geometric (Kreačić et al., Algorithm 5, exact for integers).
-        """
-        charge = self._charge("sparse_laplace", label, sensitivity, epsilon, 0)
-        scale = _scale(charge.sensitivity, charge.budget.epsilon)
-        return self._sparse(keys, values, zeros=zeros, threshold=threshold, pick=pick, scale=scale, charge=charge)
-
-    def open_charge(self, label: str, *, sensitivity: Amount, epsilon: Amount) -> Charge:
-        """Pay once for a sequence of draws whose joint cost is proven elsewhere; pass it to each of them."""
-        return self._charge("decisions", label, sensitivity, epsilon, 0)
-
-    def open_gaussian(self, draws: Sequence[GaussianDraw], *, epsilon: Amount, delta: Amount, label: str) -> Charge:
-        """Pay once for draws of Gaussian noise that are planned beforehand; pass the charge to each of them.
-
-        Their joint cost is computed here, from the scales that will be used, and must stay within epsilon and delta.
-        """
-        granted = Budget.of(epsilon, delta)
-        needed = composed_delta(draws, granted.epsilon)
-        return self._planned_charge("gaussian", Counter(draws), needed, granted, label)
-
-    def open_sampled(self, draw: SampledDraw, times: int, *, epsilon: Amount, delta: Amount, label: str) -> Charge:
-        """Pay once for so many draws on a few parts of the rows, chosen afresh for each; see ``accounting``.
-
-        Which parts are chosen must come from this source, and must not be told to anybody.
-        """
-        granted = Budget.of(epsilon, delta)
-        needed = sampled_delta(draw, times, granted.epsilon)
-        return self._planned_charge("sampled_gaussian", Counter({draw: times}), needed, granted, label)
-
-    def _planned_charge(
-        self, primitive: Primitive, draws: Counter[Any], needed: float, granted: Budget, label: str
-    ) -> Charge:
-        if not draws.total() or needed > granted.delta:
-            raise BudgetError(
-                f"The draws {label!r} together need delta {needed:.3g} at epsilon {float(granted.epsilon):g}; "
-                f"they were given {float(granted.delta):g}. Nothing was drawn."
-            )
-        charge = self._charge(primitive, label, 1, granted.epsilon, granted.delta)
-        self._planned[charge] = draws
-        return charge
-
-    def gaussian(self, values: NDArray[Any], draw: GaussianDraw | SampledDraw, charge: Charge) -> IntArray:
-        """Each value plus discrete Gaussian noise, as one of the draws that a charge was opened for."""
-        given = np.asarray(values)
-        if given.dtype.kind not in "iub":
-            raise ParameterError("values", str(given.dtype), allowed="integers")
-        left = self._planned.get(charge, Counter())
-        if left[draw] < 1:
-            raise BudgetError(f"The draws {charge.label!r} do not include another one of scale {draw.scale:g}.")
-        left[draw] -= 1
-        rest = (draw.shift, draw.values) if isinstance(draw, GaussianDraw) else (draw.squared, draw.chosen, draw.parts)
-        call = Call(
-            primitive=charge.primitive, private=given.astype(np.int64), parameters=(draw.scale, *rest), charge=charge
-        )
-        return cast("IntArray", self._perform(call))
-
-    def decisions(
-        self,
-        keys: NDArray[Any],
-        values: NDArray[Any],
-        *,
-        zeros: int,
-        threshold: int,
-        pick: Pick,
-        scale: float,
-        charge: Charge,
-    ) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-        """Which cells reach the threshold after noise, under a charge that was opened before.
-
-        The proof behind such a charge covers the decisions only, so the noisy values are not handed out: returned are
-        whether each listed cell passes, and the keys of the empty ones that do.
-        """
-        if charge not in self._charges:
-            raise BudgetError(f"The draw {charge.label!r} was not paid for. Open its charge first.")
-        noisy = self._sparse(keys, values, zeros=zeros, threshold=threshold, pick=pick, scale=scale, charge=charge)
-        return noisy.values >= threshold, noisy.extra_keys
-
-    def _sparse(
-        self,
-        keys: NDArray[Any],
-        values: NDArray[Any],
-        *,
-        zeros: int,
-        threshold: int,
-        pick: Pick,
-        scale: float,
-        charge: Charge,
-    ) -> SparseNoisy:
-        if zeros < 0 or (zeros and threshold < 1):
-            # Below one, most of the empty cells would pass, and the domain may be larger than memory.
-            raise ParameterError("threshold", threshold, allowed="at least 1 where there are empty cells")
-        call = Call(
-            primitive=charge.primitive, private=np.asarray(values, dtype=np.int64), keys=np.asarray(keys), pick=pick,
-            parameters=(scale, zeros, threshold), charge=charge,
-        )  # fmt: skip
-        return cast("SparseNoisy", self._perform(call))
-
-    def smoothed(
-        self,
-        cells: IntArray,
-        counts: IntArray,
-        *,
-        shape: tuple[int, ...],
-        draws: int,
-        alpha: Fraction,
-        epsilon: Amount,
-        label: str,
-    ) -> IntArray:
-        """Cells drawn with probability proportional to count + ``alpha``, over the whole domain of ``shape``.
-
-        Every draw costs at most ln(1 + 1/alpha); the caller states their sum. Integers decide, never floats: see
-        ``docs/proofs.md``, section 7.
-        """
-        if alpha <= 0 or draws < 1:
-            raise ParameterError("alpha", str(alpha), allowed="greater than 0, with at least one draw")
-        charge = self._charge("smoothed", label, 2, epsilon, 0)
-        call = Call(
-            primitive="smoothed", private=np.asarray(counts, dtype=np.int64), keys=np.asarray(cells),
-            parameters=(draws, alpha.numerator, alpha.denominator, *shape), charge=charge,
-        )  # fmt: skip
-        return cast("IntArray", self._perform(call))
-
-    def exponential(self, scores: NDArray[Any], *, sensitivity: Amount, epsilon: Amount, label: str) -> int:
-        """Index drawn by the exponential mechanism: P(i) proportional to exp(epsilon u_i / (2 sensitivity))."""
-        return self._select("exponential", scores, sensitivity, epsilon, label)
-
-    def permute_and_flip(self, scores: NDArray[Any], *, sensitivity: Amount, epsilon: Amount, label: str) -> int:
-        """Index drawn by permute-and-flip (McKenna & Sheldon 2020): never worse than the exponential mechanism."""
-        return self._select("permute_and_flip", scores, sensitivity, epsilon, label)
-
-    def metropolis(
-        self, walk: Walk, scores: NDArray[Any], *, sensitivity: Amount, epsilon: Amount, label: str
-    ) -> Any:  # fmt: skip
-        """A random walk whose law tends to the exponential mechanism's, exp(epsilon u / (2 sensitivity)).
-
-        It reaches that law in the limit only, so whoever calls this may not claim more than "asymptotic".
-
-        Args:
-            walk: Walks with the randomness and at the scale that it is given.
-            scores: The scores where it starts: recorded, so that their sensitivity can be measured.
-            sensitivity: Most that one replaced row can change any score.
-            epsilon: This draw's share of the budget.
-            label: What the draw is for.
-        """
-        charge = self._charge("metropolis", label, sensitivity, epsilon, 0)
-        scale = _scale(2 * charge.sensitivity, charge.budget.epsilon)
-        given = np.asarray(scores, dtype=np.float64)
-        return self._perform(Call(primitive="metropolis", private=given, parameters=(scale,), charge=charge, walk=walk))
-
-    def _select(
-        self,
-        primitive: Literal["exponential", "permute_and_flip"],
-        scores: NDArray[Any],
-        sensitivity: Amount,
-        epsilon: Amount,
-        label: str,
-    ) -> int:
-        given = np.asarray(scores, dtype=np.float64)
-        if given.ndim != 1 or not len(given):
-            raise ParameterError("scores", f"shape {given.shape}", allowed="a list of one or more scores")
-        if not np.isfinite(given).all():
-            # Which score it was could depend on a row, so it is not said.
-            raise ParameterError("scores", "not finite", allowed="finite numbers")
-        charge = self._charge(primitive, label, sensitivity, epsilon, 0)
-        scale = _scale(2 * charge.sensitivity, charge.budget.epsilon)
-        return int(self._perform(Call(primitive=primitive, private=given, parameters=(scale,), charge=charge)))
-
-    def _charge(self, primitive: Primitive, label: str, sensitivity: Amount, epsilon: Amount, delta: Amount) -> Charge:
+    def _charge(self, primitive: str, label: str, sensitivity: Amount, epsilon: Amount, delta: Amount) -> Charge:
+        """Put a charge on the account, or refuse it: before anything is drawn under it."""
         charge = Charge(
             label=label,
             primitive=primitive,
@@ -310,12 +92,262 @@ class Noise(FreeDraws):
         self._spent = after
         return charge
 
+    # ------------------------------------------------------------------------------------------- noise on every value
 
-def _scale(sensitivity: Amount, epsilon: Amount) -> float:
-    return float_up(exact(sensitivity, parameter="sensitivity") / exact(epsilon, parameter="epsilon"))
+    def laplace(
+        self, values: NDArray[Any], *, sensitivity: int, epsilon: Amount, label: str, delta: Amount = 0
+    ) -> IntArray:
+        """Each value plus discrete Laplace noise, P(k) proportional to exp(-|k| epsilon / sensitivity).
+
+        Args:
+            values: Integers.
+            sensitivity: Most that one replaced row can change ``values``, in L1 (2 for a histogram).
+            epsilon: This draw's share of the budget.
+            label: What the draw is for.
+            delta: Probability that the caller gives away by what it does next (a threshold on unknown keys).
+        """
+        given = _integers(values)
+        charge = self._charge(primitives.Laplace.name, label, sensitivity, epsilon, delta)
+        return self._perform(primitives.Laplace(values=given, scale=_laplace_scale(charge), charge=charge))
+
+    def prefetch_laplace(self, size: int, *, sensitivity: Amount, epsilon: Amount) -> None:  # noqa: B027  optional
+        """Say that about so many values will get Laplace noise at this price: a slow source may begin at once.
+
+        It is not charged, no law depends on it, and a source may ignore it.
+        """
+
+    def open_gaussian(self, draws: Sequence[GaussianDraw], *, epsilon: Amount, delta: Amount, label: str) -> Charge:
+        """Pay once for draws of Gaussian noise that are planned beforehand; pass the charge to each of them.
+
+        Their joint cost is computed here, from the scales that will be used, and must stay within epsilon and delta.
+        """
+        granted = Budget.of(epsilon, delta)
+        needed = composed_delta(draws, granted.epsilon)
+        return self._planned_charge(primitives.Gaussian.name, Counter(draws), needed, granted, label)
+
+    def open_sampled(self, draw: SampledDraw, times: int, *, epsilon: Amount, delta: Amount, label: str) -> Charge:
+        """Pay once for so many draws on a few parts of the rows, chosen afresh for each; see ``accounting``.
+
+        Which parts are chosen must come from this source, and nobody may learn it.
+        """
+        granted = Budget.of(epsilon, delta)
+        needed = sampled_delta(draw, times, granted.epsilon)
+        return self._planned_charge(primitives.SampledGaussian.name, Counter({draw: times}), needed, granted, label)
+
+    def _planned_charge(
+        self, primitive: str, draws: Counter[Any], needed: float, granted: Budget, label: str
+    ) -> Charge:
+        if not draws.total() or needed > granted.delta:
+            raise BudgetError(
+                f"The draws {label!r} together need delta {needed:.3g} at epsilon {float(granted.epsilon):g}; "
+                f"they were given {float(granted.delta):g}. Nothing was drawn."
+            )
+        charge = self._charge(primitive, label, 1, granted.epsilon, granted.delta)
+        self._planned[charge] = draws
+        return charge
+
+    def gaussian(self, values: NDArray[Any], draw: GaussianDraw | SampledDraw, charge: Charge) -> IntArray:
+        """Each value plus discrete Gaussian noise, as one of the draws that a charge was opened for."""
+        given = _integers(values)
+        left = self._planned.get(charge, Counter())
+        if left[draw] < 1:
+            raise BudgetError(f"The draws {charge.label!r} do not include another one of scale {draw.scale:g}.")
+        left[draw] -= 1
+        if isinstance(draw, GaussianDraw):
+            return self._perform(primitives.Gaussian(values=given, draw=draw, charge=charge))
+        return self._perform(primitives.SampledGaussian(values=given, draw=draw, charge=charge))
+
+    # ------------------------------------------------------------- counts of which only the occupied cells are listed
+
+    def sparse_laplace(
+        self,
+        keys: NDArray[Any],
+        values: NDArray[Any],
+        *,
+        zeros: int,
+        threshold: int,
+        pick: Pick,
+        sensitivity: int,
+        epsilon: Amount,
+        label: str,
+    ) -> SparseNoisy:
+        """Discrete Laplace noise on every cell of a domain of which only ``len(keys)`` cells hold rows.
+
+        The law is that of adding noise to all ``len(keys) + zeros`` cells and keeping those that reach
+        ``threshold``: how many of the empty ones do is binomial, which ones is uniform, and by how much they exceed
+        it is geometric (Kreačić et al., Algorithm 5, exact for integers).
+        """
+        keys, values = np.asarray(keys), np.asarray(values, dtype=np.int64)
+        charge = self._charge(primitives.SparseLaplace.name, label, sensitivity, epsilon, 0)
+        scale = _laplace_scale(charge)
+        return self._perform(
+            primitives.SparseLaplace(
+                keys=keys, values=values, zeros=zeros, threshold=threshold, pick=pick, scale=scale, charge=charge
+            )
+        )
+
+    def open_charge(self, label: str, *, sensitivity: Amount, epsilon: Amount) -> Charge:
+        """Pay once for a sequence of draws whose joint cost is proven elsewhere; pass it to each of them."""
+        return self._charge(primitives.Decisions.name, label, sensitivity, epsilon, 0)
+
+    def decisions(
+        self,
+        keys: NDArray[Any],
+        values: NDArray[Any],
+        *,
+        zeros: int,
+        threshold: int,
+        pick: Pick,
+        scale: float,
+        charge: Charge,
+    ) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+        """Which cells reach the threshold after noise, under a charge that was opened before.
+
+        The proof behind such a charge covers the decisions only, so the noisy values are not handed out: returned are
+        whether each listed cell passes, and the keys of the empty ones that do.
+        """
+        if charge not in self._charges:
+            raise BudgetError(f"The draw {charge.label!r} was not paid for. Open its charge first.")
+        keys, values = np.asarray(keys), np.asarray(values, dtype=np.int64)
+        noisy = self._perform(
+            primitives.Decisions(
+                keys=keys, values=values, zeros=zeros, threshold=threshold, pick=pick, scale=scale, charge=charge
+            )
+        )
+        return noisy.values >= threshold, noisy.extra_keys
+
+    def smoothed(
+        self,
+        cells: IntArray,
+        counts: IntArray,
+        *,
+        shape: tuple[int, ...],
+        draws: int,
+        alpha: Fraction,
+        epsilon: Amount,
+        label: str,
+    ) -> IntArray:
+        """Cells drawn with probability proportional to count + ``alpha``, over the whole domain of ``shape``.
+
+        Every draw costs at most ln(1 + 1/alpha); the caller states their sum. Integers decide, never floats: see
+        ``docs/proofs.md``, section 7.
+        """
+        if alpha <= 0 or draws < 1:
+            raise ParameterError("alpha", str(alpha), allowed="greater than 0, with at least one draw")
+        keys, values = np.asarray(cells), np.asarray(counts, dtype=np.int64)
+        charge = self._charge(primitives.Smoothed.name, label, HISTOGRAM_SENSITIVITY, epsilon, 0)
+        return self._perform(
+            primitives.Smoothed(keys=keys, values=values, shape=shape, draws=draws, alpha=alpha, charge=charge)
+        )
+
+    # ----------------------------------------------------------------------------------------------------- selections
+
+    def exponential(self, scores: NDArray[Any], *, sensitivity: Amount, epsilon: Amount, label: str) -> int:
+        """Index drawn by the exponential mechanism: P(i) proportional to exp(epsilon u_i / (2 sensitivity))."""
+        given = _finite(scores)
+        charge = self._charge(primitives.Exponential.name, label, sensitivity, epsilon, 0)
+        return int(self._perform(primitives.Exponential(scores=given, scale=_selection_scale(charge), charge=charge)))
+
+    def permute_and_flip(self, scores: NDArray[Any], *, sensitivity: Amount, epsilon: Amount, label: str) -> int:
+        """Index drawn by permute-and-flip (McKenna & Sheldon 2020): never worse than the exponential mechanism."""
+        given = _finite(scores)
+        charge = self._charge(primitives.PermuteAndFlip.name, label, sensitivity, epsilon, 0)
+        return int(
+            self._perform(primitives.PermuteAndFlip(scores=given, scale=_selection_scale(charge), charge=charge))
+        )
+
+    def metropolis(self, walk: Walk, scores: NDArray[Any], *, sensitivity: Amount, epsilon: Amount, label: str) -> Any:
+        """A random walk whose law tends to the exponential mechanism's, exp(epsilon u / (2 sensitivity)).
+
+        It reaches that law in the limit only, so whoever calls this may not claim more than "asymptotic".
+
+        Args:
+            walk: Walks with the randomness and at the scale that it is given.
+            scores: The scores where it starts: recorded, so that their sensitivity can be measured.
+            sensitivity: Most that one replaced row can change any score.
+            epsilon: This draw's share of the budget.
+            label: What the draw is for.
+        """
+        given = np.asarray(scores, dtype=np.float64)
+        charge = self._charge(primitives.Metropolis.name, label, sensitivity, epsilon, 0)
+        return self._perform(
+            primitives.Metropolis(scores=given, scale=_selection_scale(charge), walk=walk, charge=charge)
+        )
+
+    # ------------------------------------------------------------------ randomness that no private value touches, free
+
+    def integers(self, below: int, size: int) -> NDArray[Any]:
+        """Uniform integers from 0 to ``below - 1``; an object array of Python ints beyond 63 bits."""
+        if below < 1:
+            raise ParameterError("below", below, allowed="at least 1")
+        return self._perform(primitives.UniformIntegers(below=below, size=size))
+
+    def distinct(self, below: int, size: int) -> NDArray[Any]:
+        """That many different uniform integers from 0 to ``below - 1``, without listing them all."""
+        if not 0 <= size <= below:
+            raise ParameterError("size", size, allowed=f"from 0 to {below}")
+        return self._perform(primitives.DistinctIntegers(below=below, size=size))
+
+    def uniform(self, size: int) -> FloatArray:
+        """Uniform numbers from [0, 1)."""
+        return self._perform(primitives.UniformFloats(size=size))
 
 
-class SecureNoise(Noise):
+def _integers(values: NDArray[Any]) -> IntArray:
+    given = np.asarray(values)
+    if given.dtype.kind not in "iub":
+        raise ParameterError("values", str(given.dtype), allowed="integers")
+    return given.astype(np.int64)
+
+
+def _finite(scores: NDArray[Any]) -> FloatArray:
+    given = np.asarray(scores, dtype=np.float64)
+    if given.ndim != 1 or not len(given):
+        raise ParameterError("scores", f"shape {given.shape}", allowed="a list of one or more scores")
+    if not np.isfinite(given).all():
+        # Which score it was could depend on a row, so it is not said.
+        raise ParameterError("scores", "not finite", allowed="finite numbers")
+    return given
+
+
+def _laplace_scale(charge: Charge) -> float:
+    """Sensitivity over epsilon, rounded up."""
+    return float_up(charge.sensitivity / charge.budget.epsilon)
+
+
+def _selection_scale(charge: Charge) -> float:
+    """Twice that: a row may raise one score and lower another."""
+    return float_up(2 * charge.sensitivity / charge.budget.epsilon)
+
+
+class SamplingNoise(Noise):
+    """A source that draws, from a generator of its own and what its kind adds to it."""
+
+    _generator: np.random.Generator
+
+    def _perform(self, call: Call[Any]) -> Any:
+        match call:
+            case primitives.Laplace():
+                return self._add_laplace(call.values, call.scale)
+            case primitives.Gaussian() | primitives.SampledGaussian():
+                return self._add_gaussian(call.values, call.draw.scale)
+            case primitives.SparseLaplace():
+                return samplers.with_empty_cells(self._generator, call, self._add_laplace(call.values, call.scale))
+            case primitives.Exponential() | primitives.PermuteAndFlip():
+                return self._select(call)
+        return samplers.sample(self._generator, call)
+
+    @abstractmethod
+    def _add_laplace(self, values: IntArray, scale: float) -> IntArray: ...
+
+    @abstractmethod
+    def _add_gaussian(self, values: IntArray, scale: float) -> IntArray: ...
+
+    @abstractmethod
+    def _select(self, call: primitives.Exponential | primitives.PermuteAndFlip) -> int: ...
+
+
+class SecureNoise(SamplingNoise):
     """Noise for releases: exact, from the operating system's randomness, impossible to seed or repeat."""
 
     secure = True
@@ -324,38 +356,29 @@ class SecureNoise(Noise):
         super().__init__(budget)
         # The key itself, not a seed that a weaker generator would stretch.
         self._generator = np.random.Generator(AESCounter(key=secrets.randbits(128)))
-        self._reserve: Reserve | None = None
-
-    def _perform(self, call: Call) -> Any:  # noqa: PLR0911  one line for each primitive
-        if call.private is None:
-            return sample_free(self._generator, call)
-        if call.primitive in NORMAL:
-            return over_cores(opendp_gaussian(call.parameters[0]), call.private)
-        if call.primitive == "laplace":
-            return self._laplace(call.private, call.parameters[0])
-        if call.primitive == "sparse_laplace":
-            return with_empty_cells(self._generator, call, self._laplace(call.private, call.parameters[0]))
-        if call.primitive == "decisions":
-            return with_empty_cells(self._generator, call, decided(self._generator, call))
-        if call.primitive == "smoothed":
-            return smoothed_cells(self._generator, call)
-        if call.primitive == "metropolis":
-            return walked(self._generator, call)
-        return opendp_selection(call.primitive, call.parameters[0])(call.private.tolist())
+        self._prefetched: PrefetchedLaplace | None = None
 
     def prefetch_laplace(self, size: int, *, sensitivity: Amount, epsilon: Amount) -> None:
         """Draw in the background what will be added later."""
-        if size >= ROWS_PER_THREAD:
-            self._reserve = Reserve(_scale(sensitivity, epsilon), size)
+        if size >= samplers.VALUES_PER_THREAD:
+            scale = exact(sensitivity, parameter="sensitivity") / exact(epsilon, parameter="epsilon")
+            self._prefetched = PrefetchedLaplace(float_up(scale), size)
 
-    def _laplace(self, values: IntArray, scale: float) -> IntArray:
-        if self._reserve is None or self._reserve.scale != scale:
-            return over_cores(opendp_laplace(scale), values)
-        reserve, self._reserve = self._reserve, None
-        return reserve.add_to(values)
+    def _add_laplace(self, values: IntArray, scale: float) -> IntArray:
+        if self._prefetched is None or self._prefetched.scale != scale:
+            return samplers.over_cores(samplers.opendp_laplace(scale), values)
+        prefetched, self._prefetched = self._prefetched, None
+        return prefetched.add_to(values)
+
+    def _add_gaussian(self, values: IntArray, scale: float) -> IntArray:
+        return samplers.over_cores(samplers.opendp_gaussian(scale), values)
+
+    def _select(self, call: primitives.Exponential | primitives.PermuteAndFlip) -> int:
+        measurement = samplers.opendp_selection(call.scale, exponential=isinstance(call, primitives.Exponential))
+        return int(measurement(call.scores.tolist()))
 
 
-class SeededNoise(Noise):
+class SeededNoise(SamplingNoise):
     """Noise for simulation, teaching and tests: fast and repeatable, therefore never private."""
 
     secure = False
@@ -364,31 +387,14 @@ class SeededNoise(Noise):
         super().__init__(budget)
         self._generator = np.random.default_rng(seed)
 
-    def _perform(self, call: Call) -> Any:  # noqa: PLR0911  one line for each primitive
-        if call.private is None:
-            return sample_free(self._generator, call)
-        if call.primitive in ("laplace", *NORMAL):
-            return self._add(call.private, call.parameters[0], gaussian=call.primitive in NORMAL)
-        if call.primitive == "sparse_laplace":
-            return with_empty_cells(self._generator, call, self._add(call.private, call.parameters[0]))
-        if call.primitive == "decisions":
-            return with_empty_cells(self._generator, call, decided(self._generator, call))
-        if call.primitive == "smoothed":
-            return smoothed_cells(self._generator, call)
-        if call.primitive == "metropolis":
-            return walked(self._generator, call)
-        return self._choose(call.private / call.parameters[0], call.primitive)
+    def _add_laplace(self, values: IntArray, scale: float) -> IntArray:
+        return values + samplers.seeded_laplace(self._generator, scale, values.shape)
 
-    def _choose(self, scores: FloatArray, primitive: Primitive) -> int:
+    def _add_gaussian(self, values: IntArray, scale: float) -> IntArray:
+        return values + samplers.seeded_gaussian(self._generator, scale, values.shape)
+
+    def _select(self, call: primitives.Exponential | primitives.PermuteAndFlip) -> int:
         # The largest of scores plus Gumbel noise is the exponential mechanism; with exponential noise it is
         # permute-and-flip (Ding et al. 2021).
-        draw = self._generator.gumbel if primitive == "exponential" else self._generator.exponential
-        return int(np.argmax(scores + draw(size=len(scores))))
-
-    def _add(self, values: IntArray, scale: float, *, gaussian: bool = False) -> IntArray:
-        if gaussian:
-            return values + seeded_gaussian(self._generator, scale, values.shape)
-        # The difference of two geometric variables is two-sided geometric.
-        first, second = self._generator.geometric(-math.expm1(-1 / scale), size=(2, *values.shape))
-        noisy: IntArray = values + (first - second)
-        return noisy
+        draw = self._generator.gumbel if isinstance(call, primitives.Exponential) else self._generator.exponential
+        return int(np.argmax(call.scores / call.scale + draw(size=len(call.scores))))

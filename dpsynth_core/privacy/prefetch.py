@@ -17,7 +17,7 @@ CHUNK = 2_048
 """Draws between two looks at whether the rest is still wanted."""
 
 
-class Reserve:
+class PrefetchedLaplace:
     """Discrete Laplace noise of one scale, drawn in the background until it is asked for."""
 
     def __init__(self, scale: float, size: int) -> None:
@@ -29,12 +29,12 @@ class Reserve:
         self._thread.start()
 
     def _fill(self) -> None:
-        measurement, nothing = opendp_laplace(self.scale), [0] * CHUNK
+        measurement, zeros = opendp_laplace(self.scale), [0] * CHUNK
         while not self._wanted.is_set() and len(self._drawn) * CHUNK < self._size:
-            self._drawn.append(np.array(measurement(nothing), dtype=np.int64))
+            self._drawn.append(np.array(measurement(zeros), dtype=np.int64))
 
     def add_to(self, values: IntArray) -> IntArray:
-        """The values with noise: from the reserve as far as it reaches, drawn now for the rest. Empties the reserve."""
+        """The values with noise: what is ready, then more drawn now. Nothing is left for another call."""
         self._wanted.set()
         self._thread.join()
         drawn = np.concatenate([np.zeros(0, dtype=np.int64), *self._drawn])[: values.size]

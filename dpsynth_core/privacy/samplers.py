@@ -1,4 +1,4 @@
-"""How each kind of call is drawn: OpenDP's exact samplers, and what OpenDP has none for.
+"""How draws are made: OpenDP's exact samplers, and what OpenDP has none for.
 
 Private to ``noise``; everything else draws through a :class:`~dpsynth_core.privacy.noise.Noise`, which keeps accounts.
 """
@@ -22,27 +22,31 @@ from opendp.metrics import l1_distance, l2_distance, linf_distance
 from opendp.mod import enable_features
 
 from dpsynth_core.arrays import IntArray
+from dpsynth_core.privacy import primitives
+from dpsynth_core.privacy.laplace import laplace_tail
 from dpsynth_core.privacy.primitives import Call, SparseNoisy
 
 enable_features("contrib")
 
-ROWS_PER_THREAD = 10_000
-"""Draws that are worth another thread."""
-NORMAL = ("gaussian", "sampled_gaussian")
-"""Primitives that add discrete Gaussian noise: to whole tables, and to a few parts that nobody learns."""
-LARGEST_PORTION = 2**48
+VALUES_PER_THREAD = 10_000
+"""Draws that justify another thread."""
+MAX_TRIALS = 2**48
 """Trials that one binomial draw may have."""
 COIN_BITS = 62
 """Random bits of a coin that are drawn at once."""
 COIN_DOUBT = 2.0**-46
 """Where a coin's bits are this close to its bias, more bits and longer arithmetic decide."""
+WIDE_GAUSSIAN = 1_000.0
+"""Beyond this scale rounding a real-valued draw differs from the discrete law by less than one part in ten million."""
+
+
+# ---------------------------------------------------------------------------------------------------- OpenDP's samplers
 
 
 @lru_cache(maxsize=256)
 def opendp_laplace(scale: float) -> Any:
     """OpenDP's measurement that adds discrete Laplace noise of this scale to integers."""
-    space = vector_domain(atom_domain(T="i64")), l1_distance(T="i64")
-    return make_laplace(*space, scale=scale)
+    return make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=scale)
 
 
 @lru_cache(maxsize=256)
@@ -51,70 +55,92 @@ def opendp_gaussian(scale: float) -> Any:
     return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale)
 
 
-def over_cores(measurement: Any, values: IntArray) -> IntArray:
-    """What an OpenDP measurement releases of the values, whatever their shape."""
-    if not values.size:
-        return values.copy()
-    # OpenDP works outside the interpreter's lock, so a long vector is shared out over the cores.
-    parts = np.array_split(values.ravel(), min(os.cpu_count() or 1, 1 + values.size // ROWS_PER_THREAD))
-    with ThreadPoolExecutor(len(parts)) as pool:
-        noisy = list(pool.map(measurement, (part.tolist() for part in parts)))
-    return np.concatenate([np.array(part, dtype=np.int64) for part in noisy]).reshape(values.shape)
-
-
-WIDE_GAUSSIAN = 1_000.0
-"""Beyond this scale rounding a real-valued draw differs from the discrete law by less than one part in ten million."""
-
-
-def seeded_gaussian(generator: np.random.Generator, scale: float, shape: tuple[int, ...]) -> IntArray:
-    """Discrete Gaussian noise for simulation, from its table where that is small."""
-    if scale > WIDE_GAUSSIAN:
-        return np.rint(generator.normal(0, scale, shape)).astype(np.int64)
-    reach = math.ceil(12 * scale) + 1
-    support = np.arange(-reach, reach + 1)
-    cumulated = np.cumsum(np.exp(-(support.astype(np.float64) ** 2) / (2 * scale**2)))
-    place = np.searchsorted(cumulated, generator.random(shape) * cumulated[-1], side="right")
-    return np.asarray(support[place], dtype=np.int64)
-
-
 @lru_cache(maxsize=256)
-def opendp_selection(primitive: str, scale: float) -> Any:
-    """OpenDP's measurement that selects an index privately."""
-    # OpenDP picks the noise by the measure: under max-divergence make_noisy_max is permute-and-flip; under
+def opendp_selection(scale: float, *, exponential: bool) -> Any:
+    """OpenDP's measurement that selects an index, by the exponential mechanism or by permute-and-flip."""
+    # OpenDP chooses the noise by the measure: under max-divergence make_noisy_max is permute-and-flip; under
     # zero-concentrated divergence it is Gumbel noise, which is the exponential mechanism, here charged as pure.
-    exponential = primitive == "exponential"
     measure = zero_concentrated_divergence() if exponential else max_divergence()
     space = vector_domain(atom_domain(T="f64", nan=False)), linf_distance(T="f64")
     return make_noisy_max(*space, measure, scale=scale)
 
 
-def with_empty_cells(generator: np.random.Generator, call: Call, noisy: IntArray) -> SparseNoisy:
+def over_cores(measurement: Any, values: IntArray) -> IntArray:
+    """What an OpenDP measurement releases of the values, whatever their shape."""
+    if not values.size:
+        return values.copy()
+    # OpenDP works outside the interpreter's lock, so a long vector is shared out over the cores.
+    parts = np.array_split(values.ravel(), min(os.cpu_count() or 1, 1 + values.size // VALUES_PER_THREAD))
+    with ThreadPoolExecutor(len(parts)) as pool:
+        noisy = list(pool.map(measurement, (part.tolist() for part in parts)))
+    return np.concatenate([np.array(part, dtype=np.int64) for part in noisy]).reshape(values.shape)
+
+
+# ----------------------------------------------------------------------------------------- simulated noise, not private
+
+
+def seeded_laplace(generator: np.random.Generator, scale: float, shape: tuple[int, ...]) -> IntArray:
+    """Discrete Laplace noise: the difference of two geometric variables is two-sided geometric."""
+    first, second = generator.geometric(-math.expm1(-1 / scale), size=(2, *shape))
+    return np.asarray(first - second, dtype=np.int64)
+
+
+def seeded_gaussian(generator: np.random.Generator, scale: float, shape: tuple[int, ...]) -> IntArray:
+    """Discrete Gaussian noise, from its table where that is small."""
+    if scale > WIDE_GAUSSIAN:
+        return np.rint(generator.normal(0, scale, shape)).astype(np.int64)
+    reach = math.ceil(12 * scale) + 1
+    support = np.arange(-reach, reach + 1)
+    cumulated = np.cumsum(np.exp(-(support.astype(np.float64) ** 2) / (2 * scale**2)))
+    index = np.searchsorted(cumulated, generator.random(shape) * cumulated[-1], side="right")
+    return np.asarray(support[index], dtype=np.int64)
+
+
+# --------------------------------------------------------------------------------------- what OpenDP has no sampler for
+
+
+def sample(generator: np.random.Generator, call: Call[Any]) -> Any:
+    """A draw that is made from random bits alone."""
+    match call:
+        case primitives.Decisions():
+            return with_empty_cells(generator, call, decided(generator, call))
+        case primitives.Smoothed():
+            return smoothed_cells(generator, call)
+        case primitives.Metropolis():
+            return call.walk(generator, call.scale)
+        case primitives.UniformIntegers():
+            return integers(generator, call.below, call.size)
+        case primitives.DistinctIntegers():
+            return distinct(generator, call.below, call.size)
+        case primitives.UniformFloats():
+            return generator.random(call.size)
+    raise TypeError(f"nothing draws {call.name}")
+
+
+def with_empty_cells(
+    generator: np.random.Generator, call: primitives.ThresholdedCounts, noisy: IntArray
+) -> SparseNoisy:
     """Let the empty cells take part in a draw: Kreačić et al., Algorithm 5, for integers."""
-    scale, zeros, threshold = call.parameters[0], int(call.parameters[1]), int(call.parameters[2])
-    a = math.exp(-1 / scale)
-    survivors = binomial(generator, zeros, a**threshold / (1 + a))
-    assert call.pick is not None  # noqa: S101
+    survivors = binomial(generator, call.zeros, laplace_tail(call.scale, call.threshold))
     # Above a threshold of at least one, the two-sided geometric law is geometric: P(t + k | X >= t) = (1 - a) a^k.
-    tail = threshold + generator.geometric(-math.expm1(-1 / scale), size=survivors) - 1
+    tail = call.threshold + generator.geometric(-math.expm1(-1 / call.scale), size=survivors) - 1
     return SparseNoisy(values=noisy, extra_keys=call.pick(survivors), extra_values=tail)
 
 
 def binomial(generator: np.random.Generator, trials: int, probability: float) -> int:
     """Successes in any number of trials, in portions: NumPy's sampler loses precision beyond some 2^50 trials."""
-    whole, rest = divmod(trials, LARGEST_PORTION)
-    drawn = generator.binomial(np.append(np.full(whole, LARGEST_PORTION), rest), probability)
+    portions, rest = divmod(trials, MAX_TRIALS)
+    drawn = generator.binomial(np.append(np.full(portions, MAX_TRIALS), rest), probability)
     return int(drawn.sum())
 
 
-def decided(generator: np.random.Generator, call: Call) -> IntArray:
+def decided(generator: np.random.Generator, call: primitives.Decisions) -> IntArray:
     """For listed cells, any value on the right side of the threshold.
 
     Only the decision is handed out, and OpenDP has no sampler for it: value + noise reaches the threshold with a
     probability that is known in closed form, so one coin of exactly that bias has the same law as drawing the noise.
     """
-    assert call.private is not None  # noqa: S101
-    scale, threshold = call.parameters[0], int(call.parameters[2])
-    return threshold - 1 + reaches(generator, threshold - call.private, scale).astype(np.int64)
+    return call.threshold - 1 + reaches(generator, call.threshold - call.values, call.scale).astype(np.int64)
 
 
 def reaches(generator: np.random.Generator, gaps: IntArray, scale: float) -> NDArray[np.bool_]:
@@ -153,16 +179,13 @@ def _below_tail(generator: np.random.Generator, bits: int, tail: int, scale: Fra
             return False
 
 
-def smoothed_cells(generator: np.random.Generator, call: Call) -> IntArray:
+def smoothed_cells(generator: np.random.Generator, call: primitives.Smoothed) -> IntArray:
     """Each draw is a row's own cell with probability n q / (n q + K p) for alpha = p/q, else uniform over K cells."""
-    assert call.private is not None  # noqa: S101
-    assert call.keys is not None  # noqa: S101
-    draws, p, q, *shape = (int(value) for value in call.parameters)
-    rows = int(call.private.sum())
-    from_rows = _bernoulli(generator, Fraction(rows * q, rows * q + math.prod(shape) * p), draws)
-    out = np.column_stack([generator.integers(0, size, size=draws) for size in shape])
+    p, q, rows = call.alpha.numerator, call.alpha.denominator, int(call.values.sum())
+    from_rows = _bernoulli(generator, Fraction(rows * q, rows * q + math.prod(call.shape) * p), call.draws)
+    out = np.column_stack([generator.integers(0, size, size=call.draws) for size in call.shape])
     row = generator.integers(0, rows, size=int(from_rows.sum()))
-    out[from_rows] = call.keys[np.searchsorted(np.cumsum(call.private), row, side="right")]
+    out[from_rows] = call.keys[np.searchsorted(np.cumsum(call.values), row, side="right")]
     return out
 
 
@@ -178,34 +201,21 @@ def _bernoulli(generator: np.random.Generator, probability: Fraction, size: int)
     return np.asarray(heads, dtype=np.bool_)
 
 
-def walked(generator: np.random.Generator, call: Call) -> Any:
-    """Where the walk ends."""
-    assert call.walk is not None  # noqa: S101
-    return call.walk(generator, call.parameters[0])
+def integers(generator: np.random.Generator, below: int, size: int) -> NDArray[Any]:
+    """Uniform integers from 0 to ``below - 1``; Python's own beyond 63 bits."""
+    if below < 2**63:
+        return generator.integers(0, below, size=size)
+    return np.array([_big_integer(generator, below) for _ in range(size)], dtype=object)
 
 
-def sample_free(generator: np.random.Generator, call: Call) -> Any:
-    """Randomness that no private value touches, the same way for both sources."""
-    primitive, parameters = call.primitive, call.parameters
-    if primitive == "uniform":
-        return generator.random(int(parameters[0]))
-    if primitive == "binomial":
-        return binomial(generator, int(parameters[0]), parameters[1])
-    if primitive == "geometric":
-        return generator.geometric(parameters[0], size=int(parameters[1])) - 1
-    below, size = int(parameters[0]), int(parameters[1])
-    if below <= 2**63 - 1:
-        if primitive == "integers":
-            return generator.integers(0, below, size=size)
+def distinct(generator: np.random.Generator, below: int, size: int) -> NDArray[Any]:
+    """Different uniform integers from 0 to ``below - 1``; Python's own beyond 63 bits."""
+    if below < 2**63:
         return generator.choice(below, size=size, replace=False)
-    draws: dict[int, None] | list[int]
-    if primitive == "integers":
-        draws = [_big_integer(generator, below) for _ in range(size)]
-    else:
-        draws = {}
-        while len(draws) < size:
-            draws[_big_integer(generator, below)] = None
-    return np.array([*draws, None], dtype=object)[:-1]
+    draws: dict[int, None] = {}
+    while len(draws) < size:
+        draws[_big_integer(generator, below)] = None
+    return np.array(list(draws), dtype=object)
 
 
 def _big_integer(generator: np.random.Generator, below: int) -> int:

@@ -5,25 +5,56 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth_core.audit.outcomes import log_interval, options, permute_and_flip_law, tell
+from dpsynth_core.audit.outcomes import log_interval, options, output_of, permute_and_flip_law
 from dpsynth_core.privacy.budget import Budget
-from dpsynth_core.privacy.primitives import Call, Charge, Primitive
+from dpsynth_core.privacy.primitives import (
+    Charge,
+    Decisions,
+    Exponential,
+    Laplace,
+    PaidCall,
+    PermuteAndFlip,
+    ScoredCall,
+    Smoothed,
+    SparseLaplace,
+    ThresholdedCounts,
+)
+
+CHARGE = Charge(label="t", primitive="t", sensitivity=Fraction(2), budget=Budget.of(1))
 
 
-def call(primitive: Primitive, private: object, parameters: tuple[float, ...], keys: object = None) -> Call:
-    charge = Charge(label="t", primitive=primitive, sensitivity=Fraction(2), budget=Budget.of(1))
-    cells = None if keys is None else np.array(keys)
-    hidden = [k for k in range(4) if keys is not None and k not in keys]
-    return Call(
-        primitive=primitive, private=np.array(private), parameters=parameters, charge=charge, keys=cells,
+def laplace(values: list[int]) -> Laplace:
+    return Laplace(values=np.array(values), scale=2.0, charge=CHARGE)
+
+
+def sparse(kind: type[ThresholdedCounts], keys: list[int], values: list[int]) -> ThresholdedCounts:
+    """Over a domain of four cells."""
+    hidden = [k for k in range(4) if k not in keys]
+    return kind(
+        keys=np.array(keys),
+        values=np.array(values),
+        zeros=len(hidden),
+        threshold=2,
         pick=lambda size: np.array(hidden[:size], dtype=np.int64),
-    )  # fmt: skip
+        scale=2.0,
+        charge=CHARGE,
+    )
+
+
+def scored(kind: type[ScoredCall[int]], scores: list[float]) -> ScoredCall[int]:
+    return kind(scores=np.array(scores), scale=1.5, charge=CHARGE)
+
+
+def smoothed(cells: list[list[int]], counts: list[int]) -> Smoothed:
+    alpha, charge = Fraction(3, 2), CHARGE
+    return Smoothed(keys=np.array(cells), values=np.array(counts), shape=(3,), draws=2, alpha=alpha, charge=charge)
 
 
 def probability(k: int, scale: float) -> float:
@@ -42,33 +73,32 @@ def test_intervals_of_the_two_sided_geometric_law(low: int, width: int, scale: f
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        (call("laplace", [0, 3], (2.0,)), call("laplace", [1, 2], (2.0,))),
-        (call("sparse_laplace", [2], (2.0, 3, 2), [1]), call("sparse_laplace", [1, 1], (2.0, 2, 2), [1, 3])),
-        (call("decisions", [2], (2.0, 3, 2), [1]), call("decisions", [1, 1], (2.0, 2, 2), [1, 3])),
-        (call("exponential", [0.0, 1, 2], (1.5,)), call("exponential", [1.0, 0, 2], (1.5,))),
-        (call("permute_and_flip", [0.0, 1, 2], (1.5,)), call("permute_and_flip", [1.0, 0, 2], (1.5,))),
-        (call("smoothed", [2, 1], (2, 3, 2, 3), [[0], [2]]), call("smoothed", [3], (2, 3, 2, 3), [[0]])),
+        (laplace([0, 3]), laplace([1, 2])),
+        (sparse(SparseLaplace, [1], [2]), sparse(SparseLaplace, [1, 3], [1, 1])),
+        (sparse(Decisions, [1], [2]), sparse(Decisions, [1, 3], [1, 1])),
+        (scored(Exponential, [0.0, 1, 2]), scored(Exponential, [1.0, 0, 2])),
+        (scored(PermuteAndFlip, [0.0, 1, 2]), scored(PermuteAndFlip, [1.0, 0, 2])),
+        (smoothed([[0], [2]], [2, 1]), smoothed([[0]], [3])),
     ],
-    ids=lambda value: value.primitive,
+    ids=lambda value: value.name,
 )
-def test_probabilities_add_up_to_one_on_both_tables(first: Call, second: Call) -> None:
+def test_probabilities_add_up_to_one_on_both_tables(first: PaidCall[Any], second: PaidCall[Any]) -> None:
     listed = list(options(first, second))
     assert math.isclose(sum(math.exp(option.first) for option in listed), 1.0, rel_tol=1e-9)
     assert math.isclose(sum(math.exp(option.second) for option in listed), 1.0, rel_tol=1e-9)
 
 
 def test_the_worst_outcome_of_counts_costs_what_the_scale_says() -> None:
-    listed = list(options(call("laplace", [0, 3], (2.0,)), call("laplace", [1, 2], (2.0,))))
+    listed = list(options(laplace([0, 3]), laplace([1, 2])))
     assert math.isclose(max(option.loss for option in listed), 1.0)
-    sparse = call("sparse_laplace", [2], (2.0, 3, 2), [1]), call("sparse_laplace", [1, 1], (2.0, 2, 2), [1, 3])
-    assert math.isclose(max(option.loss for option in options(*sparse)), 1.0)
+    tables = sparse(SparseLaplace, [1], [2]), sparse(SparseLaplace, [1, 3], [1, 1])
+    assert math.isclose(max(option.loss for option in options(*tables)), 1.0)
 
 
-def test_outcomes_are_told_for_the_cells_that_a_table_lists() -> None:
-    first = call("sparse_laplace", [2], (2.0, 3, 2), [1])
-    told = tell(first, {0: 1, 1: -3, 2: 4, 3: 2})
-    assert told.values.tolist() == [-3]
-    assert dict(zip(told.extra_keys.tolist(), told.extra_values.tolist(), strict=True)) == {2: 4, 3: 2}
+def test_outcomes_are_returned_for_the_cells_that_a_table_lists() -> None:
+    output = output_of(sparse(SparseLaplace, [1], [2]), {0: 1, 1: -3, 2: 4, 3: 2})
+    assert output.values.tolist() == [-3]
+    assert dict(zip(output.extra_keys.tolist(), output.extra_values.tolist(), strict=True)) == {2: 4, 3: 2}
 
 
 @given(scores=st.lists(st.floats(-3, 3), min_size=1, max_size=5), scale=st.floats(0.3, 5))

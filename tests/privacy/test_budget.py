@@ -18,8 +18,6 @@ from dpsynth_core.privacy.budget import (
     exact,
     float_up,
     format_amount,
-    parallel,
-    parallel_by_value,
     sequential,
     stated,
 )
@@ -41,13 +39,11 @@ def test_shares_add_up_to_exactly_the_whole(budget: Budget, parts: list[float]) 
 
 
 @given(st.lists(budgets, min_size=1, max_size=6))
-def test_compositions(parts: list[Budget]) -> None:
-    total, largest, two = sequential(parts), parallel(parts), parallel_by_value(parts)
+def test_losses_on_the_same_rows_add_up(parts: list[Budget]) -> None:
+    total = sequential(parts)
     assert total.epsilon == sum(part.epsilon for part in parts)
-    assert largest.epsilon == max(part.epsilon for part in parts)
-    assert total.covers(two)
-    assert two.covers(largest)
-    assert all(largest.covers(part) for part in parts)
+    assert total.delta == sum(part.delta for part in parts)
+    assert all(total.covers(part) for part in parts)
 
 
 @given(fractions)
@@ -87,7 +83,6 @@ def test_impossible_arithmetic_is_refused() -> None:
         lambda: Budget.of(1).per_row(0),
         lambda: Budget.of(10_000, 0.1).per_row(2),
         lambda: sequential([]),
-        lambda: parallel([]),
         lambda: compose([]),
         lambda: Guarantee(status="proven", budget=None),
         lambda: Guarantee(status="sure", budget=Budget.of(1)),  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from dpsynth_core.mechanisms.smoothed_histogram import SmoothedHistogram, smooth
 from dpsynth_core.privacy.accounting import GaussianDraw, calibrated
 from dpsynth_core.privacy.budget import float_up
 from dpsynth_core.privacy.noise import Noise
-from dpsynth_core.privacy.primitives import Call
+from dpsynth_core.privacy.primitives import Gaussian, Laplace
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.table.private_table import PrivateTable
 
@@ -46,8 +46,8 @@ class DrawnTwice(DenseCounts):
     def _measured(self, counts: IntArray, noise: Noise) -> IntArray:
         noisy = super()._measured(counts, noise)
         scale = float_up(2 / noise.budget.epsilon)
-        call = Call(primitive="laplace", private=counts, parameters=(scale,), charge=noise.charges[-1])
-        return noisy if noisy.min() >= 0 else cast("IntArray", noise._perform(call))
+        call = Laplace(values=counts, scale=scale, charge=noise.charges[-1])
+        return noisy if noisy.min() >= 0 else noise._perform(call)
 
 
 class OwnRandomness(DenseCounts):
@@ -66,11 +66,7 @@ class GaussianTooSmall(DenseCounts):
         epsilon, delta = noise.budget.epsilon, noise.budget.delta
         (draw,) = calibrated([GaussianDraw(scale=1.0, values=2)], epsilon, delta)
         charge = noise.open_gaussian([draw], epsilon=epsilon, delta=delta, label="counts")
-        parameters = (draw.scale / 2, draw.shift, draw.values)
-        return cast(
-            "IntArray",
-            noise._perform(Call(primitive="gaussian", private=counts, parameters=parameters, charge=charge)),
-        )
+        return noise._perform(Gaussian(values=counts, draw=replace(draw, scale=draw.scale / 2), charge=charge))
 
 
 class BoundsFromData(PerturbedHistogram):

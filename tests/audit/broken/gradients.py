@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from dpsynth_core.mechanisms.dp_gan.sanitise import CLIP, STEPS, clipped_sum
 from dpsynth_core.mechanisms.dp_gan.training import Game
 from dpsynth_core.privacy.accounting import SampledDraw
 from dpsynth_core.privacy.noise import Noise
-from dpsynth_core.privacy.primitives import Call, Charge
+from dpsynth_core.privacy.primitives import Charge, SampledGaussian
 from tests.audit.broken.sources import HalfNoise
 
 
@@ -34,11 +34,8 @@ class PerBatchClipping(CanaryGradients):
 class _ListensTwice(CanaryGame):
     def sanitise(self, gradients: NDArray[Any], noise: Noise, draw: SampledDraw, charge: Charge) -> IntArray:
         noisy = super().sanitise(gradients, noise, draw, charge)
-        call = Call(
-            primitive="sampled_gaussian", private=clipped_sum(gradients), charge=charge,
-            parameters=(draw.scale, draw.squared, draw.chosen, draw.parts),
-        )  # fmt: skip
-        return (noisy + cast("IntArray", noise._perform(call))) // 2
+        call = SampledGaussian(values=clipped_sum(gradients), draw=draw, charge=charge)
+        return (noisy + noise._perform(call)) // 2
 
 
 class CriticStepsUncounted(CanaryGradients):
@@ -73,11 +70,9 @@ class BatchForgotten(CanaryGradients):
 
 class _HalvesNoise(CanaryGame):
     def sanitise(self, gradients: NDArray[Any], noise: Noise, draw: SampledDraw, charge: Charge) -> IntArray:
-        call = Call(
-            primitive="sampled_gaussian", private=clipped_sum(gradients), charge=charge,
-            parameters=(draw.scale / 2, draw.squared, draw.chosen, draw.parts),
-        )  # fmt: skip
-        return cast("IntArray", noise._perform(call))
+        half = replace(draw, scale=draw.scale / 2)
+        call = SampledGaussian(values=clipped_sum(gradients), draw=half, charge=charge)
+        return noise._perform(call)
 
 
 class HalfTheGradientNoise(CanaryGradients):

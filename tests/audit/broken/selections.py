@@ -17,7 +17,7 @@ from dpsynth_core.mechanisms.pmse.mechanism import PMSE
 from dpsynth_core.mechanisms.pmse.objective import PMSEObjective
 from dpsynth_core.privacy.budget import Amount, float_up
 from dpsynth_core.privacy.noise import Noise
-from dpsynth_core.privacy.primitives import Call
+from dpsynth_core.privacy.primitives import Exponential
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
@@ -26,7 +26,7 @@ PATIENCE = 20
 """Draws after which a selection is taken again, new or not: where one cell holds all rows, nothing else ever comes."""
 
 
-def _reselected(place: int, taken: list[int], call: Call, noise: Noise) -> int:
+def _reselected(place: int, taken: list[int], call: Exponential, noise: Noise) -> int:
     for _ in range(PATIENCE):
         if place not in taken:
             break
@@ -50,7 +50,7 @@ class ReselectUntilNew(LargestCells):
         for share in noise.budget.split(*(1 for _ in range(self.rounds))):
             place = noise.exponential(scores, sensitivity=1, epsilon=share.epsilon, label="fullest cells")
             scale = float_up(2 / share.epsilon)
-            call = Call(primitive="exponential", private=scores, parameters=(scale,), charge=noise.charges[-1])
+            call = Exponential(scores=scores, scale=scale, charge=noise.charges[-1])
             chosen.append(_reselected(place, chosen, call, noise))
         cells = np.column_stack(np.unravel_index(np.array(chosen), grid.shape)).astype(np.int64)
         return grid.model(cells, np.ones(len(cells), dtype=np.int64), rows=table.n, centre=False)
@@ -69,7 +69,7 @@ class FactorTwoForgotten(LargestCells):
         grid = Grid.of(table.schema, COARSE)
         scores, epsilon = dense(grid, table).astype(np.float64), noise.budget.epsilon
         charge = noise.open_charge("fullest cells", sensitivity=1, epsilon=epsilon)
-        call = Call(primitive="exponential", private=scores, parameters=(float_up(1 / epsilon),), charge=charge)
+        call = Exponential(scores=scores, scale=float_up(1 / epsilon), charge=charge)
         chosen = np.array([int(noise._perform(call))])
         cells = np.column_stack(np.unravel_index(chosen, grid.shape)).astype(np.int64)
         return grid.model(cells, np.ones(1, dtype=np.int64), rows=table.n, centre=False)
@@ -91,7 +91,7 @@ class MwemReselects(MWEM):
             errors = workload.norms(histogram - weights)
             query = noise.exponential(errors, sensitivity=workload.sensitivity, epsilon=share, label="select")
             scale = float_up(2 * workload.sensitivity / share)
-            call = Call(primitive="exponential", private=errors, parameters=(scale,), charge=noise.charges[-1])
+            call = Exponential(scores=errors, scale=scale, charge=noise.charges[-1])
             query = _reselected(query, [step.query for step in measured], call, noise)
             measured.append(measure_query(workload, histogram, noise, query=query, epsilon=share, label="measure"))
             weights = reweigh(workload, weights, measured, rows=table.n, passes=1, correction="relative")

@@ -10,14 +10,22 @@ import numpy as np
 from dpsynth_core.arrays import IntArray
 from dpsynth_core.privacy.budget import Amount, Budget
 from dpsynth_core.privacy.noise import SecureNoise, SeededNoise
-from dpsynth_core.privacy.primitives import Call, Charge, Primitive, SparseNoisy
-from dpsynth_core.privacy.samplers import NORMAL
+from dpsynth_core.privacy.primitives import (
+    Call,
+    Charge,
+    Exponential,
+    Gaussian,
+    Laplace,
+    SampledGaussian,
+    SparseLaplace,
+    SparseNoisy,
+)
 
 
 class Unguarded(SeededNoise):
     """A source that does not refuse what the budget does not cover."""
 
-    def _charge(self, primitive: Primitive, label: str, sensitivity: Amount, epsilon: Amount, delta: Amount) -> Charge:
+    def _charge(self, primitive: str, label: str, sensitivity: Amount, epsilon: Amount, delta: Amount) -> Charge:
         granted, self.budget = self.budget, Budget.of(10**9)
         try:
             return super()._charge(primitive, label, sensitivity, epsilon, delta)
@@ -25,37 +33,43 @@ class Unguarded(SeededNoise):
             self.budget = granted
 
 
-def _halved(call: Call) -> Call:
-    if call.primitive not in ("laplace", "sparse_laplace", *NORMAL):
-        return call
-    return replace(call, parameters=(call.parameters[0] / 2, *call.parameters[1:]))
+def _halved(call: Call[Any]) -> Call[Any]:
+    match call:
+        case Laplace() | SparseLaplace():
+            return replace(call, scale=call.scale / 2)
+        case Gaussian() | SampledGaussian():
+            return replace(call, draw=replace(call.draw, scale=call.draw.scale / 2))
+    return call
 
 
 class HalfNoise(SeededNoise):
     """Half the noise that was asked for."""
 
-    def _perform(self, call: Call) -> Any:
+    def _perform(self, call: Call[Any]) -> Any:
         return super()._perform(_halved(call))
 
 
 class HalfSecureNoise(SecureNoise):
     """The same in the source of releases."""
 
-    def _perform(self, call: Call) -> Any:
+    def _perform(self, call: Call[Any]) -> Any:
         return super()._perform(_halved(call))
 
 
 class OneSided(SeededNoise):
     """Noise that never goes below zero."""
 
-    def _add(self, values: IntArray, scale: float, *, gaussian: bool = False) -> IntArray:
-        return np.asarray(values + np.abs(super()._add(np.zeros_like(values), scale, gaussian=gaussian)))
+    def _add_laplace(self, values: IntArray, scale: float) -> IntArray:
+        return np.asarray(values + np.abs(super()._add_laplace(np.zeros_like(values), scale)))
+
+    def _add_gaussian(self, values: IntArray, scale: float) -> IntArray:
+        return np.asarray(values + np.abs(super()._add_gaussian(np.zeros_like(values), scale)))
 
 
 class EmptyNeverPass(SeededNoise):
     """Empty cells never reach a threshold, so whatever does holds rows."""
 
-    def _perform(self, call: Call) -> Any:
+    def _perform(self, call: Call[Any]) -> Any:
         output = super()._perform(call)
         if not isinstance(output, SparseNoisy):
             return output
@@ -65,7 +79,7 @@ class EmptyNeverPass(SeededNoise):
 class FactorTwoMissing(SeededNoise):
     """Selects with probability proportional to exp(epsilon u / sensitivity)."""
 
-    def _perform(self, call: Call) -> Any:
-        if call.primitive == "exponential":
-            call = replace(call, parameters=(call.parameters[0] / 2,))
+    def _perform(self, call: Call[Any]) -> Any:
+        if isinstance(call, Exponential):
+            call = replace(call, scale=call.scale / 2)
         return super()._perform(call)

@@ -61,7 +61,7 @@ class _FirstFree:
         if self._asked:
             return self._rule.decide(boxes, zeros=zeros, pick=pick, noise=noise)
         self._asked = True
-        split = boxes.counts + noise.geometric(0.3, len(boxes.counts)) > self._rule.threshold
+        split = boxes.counts + noise.integers(5, len(boxes.counts)) > self._rule.threshold
         nothing = np.zeros(0)
         return split, nothing.astype(np.int64), np.zeros(len(split)), nothing
 

@@ -112,7 +112,7 @@ def test_the_whole_budget_is_one_charge_of_as_many_draws_as_there_are_rounds() -
     DPGAN(rows_per_critic=10, **QUICK).fit(table, recorder)
     assert [charge.label for charge in recorder.charges] == [GRADIENTS]
     assert recorder.spent == budget
-    assert sum(draw.call.primitive == "sampled_gaussian" for draw in recorder.draws) == QUICK["rounds"]
+    assert sum(draw.call.name == "sampled_gaussian" for draw in recorder.draws) == QUICK["rounds"]
 
 
 def test_a_round_depends_on_a_row_only_if_its_critic_is_heard() -> None:
@@ -127,10 +127,10 @@ def test_a_round_depends_on_a_row_only_if_its_critic_is_heard() -> None:
     replay = Replay(recorder)
     other = mechanism.fit(second, replay)
     assert all((a == b).all() for x, y in zip(one.layers, other.layers, strict=True) for a, b in zip(x, y, strict=True))
-    kinds = [draw.call.primitive for draw in recorder.draws]
-    permutation = next(d.output for d in recorder.draws if d.call.primitive == "distinct" and len(d.output) == 60)
+    kinds = [draw.call.name for draw in recorder.draws]
+    permutation = next(d.output for d in recorder.draws if d.call.name == "distinct" and len(d.output) == 60)
     own = next(k for k, part in enumerate(np.array_split(permutation, 6)) if 7 in part)
-    heard = [d.output for d in recorder.draws if d.call.primitive == "distinct" and len(d.output) < 60]
+    heard = [d.output for d in recorder.draws if d.call.name == "distinct" and len(d.output) < 60]
     moved = [distance for kind, distance in zip(kinds, replay.distances, strict=True) if kind == "sampled_gaussian"]
     assert [distance > 0 for distance in moved] == [own in choice for choice in heard]
     assert any(moved)
