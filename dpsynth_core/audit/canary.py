@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dpsynth_core.mechanisms.dp_gan.players import Players
 
 LOUD = 1e3
-"""Norm of a canary's gradient, far beyond what is kept of it."""
+"""Norm of a canary's gradient, far beyond the clipping norm."""
 
 
 class CanaryGame(Game):

@@ -1,7 +1,6 @@
 """Metropolis chains on few states, exactly: does the kernel keep its target, and how far from it does a chain end?
 
-Written for any walk: what is needed is the kernel as a matrix, or a function that draws the next state, from which the
-matrix is estimated. On at most 64 states powers of the matrix are exact enough to measure distances of 1e-9.
+On at most 64 states powers of the kernel's matrix are exact enough to measure distances of 1e-9.
 """
 
 from __future__ import annotations
@@ -11,15 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsynth_core.arrays import FloatArray, IntArray
+from dpsynth_core.arrays import FloatArray
 from dpsynth_core.audit.checks import AuditCheck, verdict
 from dpsynth_core.audit.noise_law import p_value
 from dpsynth_core.mechanisms.pmse.metropolis import walk
 
-MAX_STATES = 64
-KEPT = 1e-9
+MAX_DRIFT = 1e-9
 """How far one step may move the target."""
-NEAR = 0.01
+MAX_DISTANCE = 0.01
 """Total variation between a chain's end and its target at which the chain counts as long enough."""
 STATES, STEPS = 64, 4_000
 EPSILON = 1.0
@@ -30,7 +28,6 @@ class MarkovChain:
     """A chain that is to end as the exponential mechanism would choose: P(i) proportional to exp(score_i / scale)."""
 
     name: str
-    """Which walk."""
     scale: float
     """Twice the sensitivity of the scores over epsilon."""
     kernel: Callable[[FloatArray, float], FloatArray]
@@ -38,7 +35,6 @@ class MarkovChain:
     start: Callable[[FloatArray], FloatArray]
     """Where it starts: a law over the states. It must not depend on the scores."""
     steps: int = STEPS
-    """How many it takes."""
 
 
 def metropolis(scores: FloatArray, scale: float) -> FloatArray:
@@ -73,22 +69,11 @@ def after(kernel: FloatArray, start: FloatArray, steps: int) -> FloatArray:
     return np.asarray(start @ np.linalg.matrix_power(kernel, steps))
 
 
-def estimated_kernel(
-    step: Callable[[IntArray, np.random.Generator], IntArray], states: int, draws: int, generator: np.random.Generator
-) -> FloatArray:
-    """The kernel of any function that draws the next states of many chains, from that many draws at every state."""
-    kernel = np.empty((states, states))
-    for i in range(states):
-        reached = step(np.full(draws, i), generator)
-        kernel[i] = np.bincount(reached, minlength=states) / draws
-    return kernel
-
-
 def toy_scores() -> tuple[FloatArray, FloatArray]:
     """Two hills of different height, and the same after a row has moved every score by as much as it may."""
-    place = np.arange(STATES) * 2 * np.pi / STATES
-    scores = 1.5 * np.cos(place) + 1.2 * np.cos(2 * place)
-    return scores, scores + np.where(np.sin(3 * place) > 0, 1.0, -1.0)
+    angle = np.arange(STATES) * 2 * np.pi / STATES
+    scores = 1.5 * np.cos(angle) + 1.2 * np.cos(2 * angle)
+    return scores, scores + np.where(np.sin(3 * angle) > 0, 1.0, -1.0)
 
 
 def chain_checks(audited: MarkovChain) -> Iterator[AuditCheck]:
@@ -102,12 +87,14 @@ def chain_checks(audited: MarkovChain) -> Iterator[AuditCheck]:
         return AuditCheck(layer="chain", subject=audited.name, case=case, verdict=verdict(good), detail=detail)
 
     moved = max(total_variation(goal @ kernel, goal) for goal, kernel in zip(goals, kernels, strict=True))
-    yield check("one step keeps the target", moved <= KEPT, f"moves it by {moved:.2g}")
+    yield check("one step keeps the target", moved <= MAX_DRIFT, f"moves it by {moved:.2g}")
     apart = total_variation(starts[0], starts[1])
     yield check("the start does not depend on the data", apart == 0, f"starts differ by {apart:.2g}")
     ends = [after(kernel, start, audited.steps) for kernel, start in zip(kernels, starts, strict=True)]
     far = max(total_variation(end, goal) for end, goal in zip(ends, goals, strict=True))
-    yield check("the end is near the target", far <= NEAR, f"total variation {far:.2g} after {audited.steps:,} steps")
+    yield check(
+        "the end is near the target", far <= MAX_DISTANCE, f"total variation {far:.2g} after {audited.steps:,} steps"
+    )
     loss = float(np.abs(np.log(np.maximum(ends[0], 1e-300) / np.maximum(ends[1], 1e-300))).max())
     yield check("the loss of the finite walk", loss <= EPSILON + 0.01, f"{loss:.3f} of {EPSILON:g}")
 
@@ -122,8 +109,8 @@ def walk_checks(seed: np.random.SeedSequence, *, level: float) -> Iterator[Audit
 
     def log_density(lines: FloatArray, heat: float) -> FloatArray:
         inside = (lines[:, 0] >= 0) & (lines[:, 0] < cells)
-        place = np.clip(lines[:, 0], 0, cells - 1e-9).astype(np.int64)
-        return np.where(inside, heat * scores[place] / scale, -np.inf)
+        cell = np.clip(lines[:, 0], 0, cells - 1e-9).astype(np.int64)
+        return np.where(inside, heat * scores[cell] / scale, -np.inf)
 
     starts = generator.random((chains, 1)) * cells
     ended = walk(
@@ -133,9 +120,12 @@ def walk_checks(seed: np.random.SeedSequence, *, level: float) -> Iterator[Audit
     goal = target(scores, scale)
     p, far = p_value(observed, goal), total_variation(observed / chains, goal)
     yield AuditCheck(
-        layer="chain", subject="pmse", case="random walks end as their target says", verdict=verdict(p > level),
+        layer="chain",
+        subject="pmse",
+        case="random walks end as their target says",
+        verdict=verdict(p > level),
         detail=f"p = {p:.2g}; total variation {far:.2g} over {chains:,} walks of {steps:,} steps",
-    )  # fmt: skip
+    )
 
 
 REFERENCE = MarkovChain(name="probe: random walk", scale=2 / EPSILON, kernel=metropolis, start=anywhere)

@@ -66,7 +66,7 @@ def _problems(release: Synthesize, mechanism: Mechanism, granted: dict[str, Any]
 
 def _unseeded(release: Synthesize, mechanism: Mechanism, granted: dict[str, Any]) -> Release:
     random.seed(0)
-    np.random.seed(0)  # noqa: NPY002  whoever draws from the process's own streams is to be found out
+    np.random.seed(0)  # noqa: NPY002  draws from the process's own streams must show
     return release(_table(), mechanism, **granted)
 
 

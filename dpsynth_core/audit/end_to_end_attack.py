@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray
-from dpsynth_core.audit.checks import AuditCheck, Size, seed_for
+from dpsynth_core.audit.checks import AuditCheck, Size, not_applicable, seed_for
 from dpsynth_core.audit.lower_bound import bound_check, lower_bound
 from dpsynth_core.audit.neighbours import ATTACKED, NeighbourPair
 from dpsynth_core.audit.subject import Source, Subject
@@ -24,14 +24,14 @@ SAMPLED_ROWS = 60
 
 
 def presence(model: Model, table: PrivateTable, row: int, noise: Noise) -> float:
-    """What an attacker looks at: how densely the release fills the place where a row would be.
+    """What an attacker looks at: how densely the release fills the cell where a row would be.
 
     Boxes with weights are looked into; of any other model some rows are drawn, and those that fall into the row's cell
     are counted.
     """
     if isinstance(model, PartitionModel):
-        place = np.array([axis.locate(table)[row] for axis in model.axes])
-        inside = ((model.low <= place) & (place < model.high)).all(axis=1)
+        cell = np.array([axis.locate(table)[row] for axis in model.axes])
+        inside = ((model.low <= cell) & (cell < model.high)).all(axis=1)
         volume = np.prod((model.high - model.low)[inside].astype(np.float64), axis=1)
         return float((model.weights[inside] / volume).sum())
     rows = PrivateTable(model.sample(SAMPLED_ROWS, noise), table.schema)
@@ -48,18 +48,16 @@ def end_to_end_checks(
     """The setting that is suggested at both epsilons on the first pair, every other setting at the small one."""
     runs = size.runs(subject.runs)
     if runs < 2:
-        yield AuditCheck(
-            layer="end-to-end attack", subject=subject.name, case="all", verdict="not applicable",
-            detail="one run takes too long; its draws are attacked one by one",
-        )  # fmt: skip
+        reason = "one run takes too long; its draws are attacked one by one"
+        yield not_applicable("end-to-end attack", subject.name, "all", reason)
         return
     for epsilon in EPSILONS:
         settings = subject.settings_for(pairs[0].schema, pairs[0].n, epsilon)
-        for place, (setting, mechanism) in enumerate(settings.items()):
-            if place and epsilon != EPSILONS[0]:
+        for i, (setting, mechanism) in enumerate(settings.items()):
+            if i and epsilon != EPSILONS[0]:
                 continue
             # Settings take turns with the pairs, so that every pair meets some of them.
-            pair = pairs[place % len(pairs)]
+            pair = pairs[i % len(pairs)]
             case = f"{setting}; {pair.name}; epsilon {epsilon}"
             seed = seed_for(root, "whole", subject.name, case)
             samples = attack(mechanism, pair, subject.source, subject.budget(epsilon), runs=runs, seed=seed)
@@ -76,7 +74,7 @@ def attack(
     *,
     runs: int,
     seed: np.random.SeedSequence,
-    tell: Callable[[float], None] = lambda _: None,
+    report: Callable[[float], None] = lambda _: None,
 ) -> tuple[FloatArray, FloatArray]:
     """What the attacker sees in many runs on either table; looked at is the row of the second one."""
     samples = np.empty((2, runs))
@@ -84,5 +82,5 @@ def attack(
         for i, own in enumerate(seeds.spawn(runs)):
             noise = source(budget, own)
             samples[which, i] = presence(mechanism.fit(table, noise), pair.tables[1], pair.row, noise)
-            tell((which * runs + i + 1) / (2 * runs))
+            report((which * runs + i + 1) / (2 * runs))
     return samples[0], samples[1]

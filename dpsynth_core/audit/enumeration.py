@@ -1,9 +1,9 @@
 """Exact enumeration: a mechanism run on two toy tables through every outcome that its paid draws can have.
 
-Both runs are told the same outcomes, so the release is the same (the replay shows that it is a function of what is
+Both runs get the same outcomes, so the release is the same (the replay shows that it is a function of what is
 drawn), and the largest difference of the outcomes' log-probabilities is the privacy loss: exactly, not statistically.
 The law behind each draw is the one its sampler is named for at the scale it was called with; that samplers follow their
-laws is for ``noise_law`` to show.
+laws is what ``noise_law`` tests.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsynth_core.audit.checks import AuditCheck, Size, verdict
+from dpsynth_core.audit.checks import AuditCheck, Size, not_applicable, verdict
 from dpsynth_core.audit.neighbours import TOYS, NeighbourPair
 from dpsynth_core.audit.outcomes import NotEnumerableError, Option, options, output_of
 from dpsynth_core.audit.subject import Subject
@@ -29,7 +29,7 @@ from dpsynth_core.table.private_table import PrivateTable
 EPSILONS = (1, 4)
 MAX_DRAWS = 40
 """Paid draws of one run that are followed."""
-FARTHEST = 20
+MAX_BRANCHING = 20
 """Where one path has branched into more than this many times the outcomes that may be followed, none is; nor where one
 draw alone has a quarter of them."""
 SLACK = 1e-9
@@ -70,43 +70,43 @@ class Scripted(Noise):
 
 @dataclass(kw_only=True)
 class Exploration:
-    """The largest loss found so far, and at what expense."""
+    """The largest loss so far, of this many outcomes followed to the end."""
 
     worst: float = 0.0
-    """Of all outcomes followed to the end."""
     outcomes: int = 0
-    """Followed to the end."""
 
 
-def explore(subject: Subject, mechanism: Mechanism, pair: NeighbourPair, budget: Budget, most: int) -> Exploration:
+def explore(
+    subject: Subject, mechanism: Mechanism, pair: NeighbourPair, budget: Budget, max_outcomes: int
+) -> Exploration:
     """Follow every outcome of every draw on both tables."""
-    found = Exploration()
+    explored = Exploration()
 
     def follow(script: list[Any], loss: float, width: int) -> None:
         if len(script) > MAX_DRAWS:
             raise NotEnumerableError(f"more than {MAX_DRAWS} draws")
         calls = [_reach(subject, mechanism, table, budget, script) for table in pair.tables]
         if calls[0] is None and calls[1] is None:
-            found.worst = max(found.worst, abs(loss))
-            found.outcomes += 1
-            if found.outcomes > most:
-                raise NotEnumerableError(f"more than {most:,} outcomes")
+            explored.worst = max(explored.worst, abs(loss))
+            explored.outcomes += 1
+            if explored.outcomes > max_outcomes:
+                raise NotEnumerableError(f"more than {max_outcomes:,} outcomes")
             return
         if calls[0] is None or calls[1] is None or calls[0].call.name != calls[1].call.name:
-            found.worst = math.inf  # the tables lead to different draws, although everything drawn so far was equal
+            explored.worst = math.inf  # the tables lead to different draws, although everything drawn so far was equal
             return
         listed = list(options(calls[0].call, calls[1].call))
         followed = _extremes(listed) if calls[0].last else listed
-        if width * len(followed) > FARTHEST * most or 4 * len(followed) > most:
-            raise NotEnumerableError(f"more than {most:,} outcomes")
+        if width * len(followed) > MAX_BRANCHING * max_outcomes or 4 * len(followed) > max_outcomes:
+            raise NotEnumerableError(f"more than {max_outcomes:,} outcomes")
         for option in followed:
             if math.isinf(option.loss):
-                found.worst = math.inf
+                explored.worst = math.inf
             else:
                 follow([*script, option.value], loss + option.loss, width * len(followed))
 
     follow([], 0.0, 1)
-    return found
+    return explored
 
 
 def _extremes(listed: list[Option]) -> list[Option]:
@@ -143,15 +143,17 @@ def _pair_checks(subject: Subject, size: Size, pair: NeighbourPair, epsilon: Amo
     for setting, mechanism in subject.settings_for(pair.schema, pair.n, epsilon).items():
         case = f"{setting}; {pair.name}; epsilon {epsilon}"
         try:
-            found = explore(subject, mechanism, pair, budget, size.outcomes)
+            explored = explore(subject, mechanism, pair, budget, size.outcomes)
         except (NotEnumerableError, DPSynthError) as reason:
-            yield AuditCheck(
-                layer="enumeration", subject=subject.name, case=case, verdict="not applicable", detail=str(reason)
-            )
+            yield not_applicable("enumeration", subject.name, case, reason)
             continue
         claimed = float(budget.epsilon)
         yield AuditCheck(
-            layer="enumeration", subject=subject.name, case=case, verdict=verdict(found.worst <= claimed + SLACK),
-            detail=f"largest loss {found.worst:.4g} over {found.outcomes:,} outcomes",
-            measured=found.worst, claimed=claimed,
-        )  # fmt: skip
+            layer="enumeration",
+            subject=subject.name,
+            case=case,
+            verdict=verdict(explored.worst <= claimed + SLACK),
+            detail=f"largest loss {explored.worst:.4g} over {explored.outcomes:,} outcomes",
+            measured=explored.worst,
+            claimed=claimed,
+        )

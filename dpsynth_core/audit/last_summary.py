@@ -30,22 +30,22 @@ def last_summary() -> dict[str, Any] | None:
     stored = resources.files("dpsynth_core.audit") / SUMMARY
     if not stored.is_file():
         return None
-    found: dict[str, Any] = json.loads(stored.read_text(encoding="utf-8"))
-    return found
+    summary: dict[str, Any] = json.loads(stored.read_text(encoding="utf-8"))
+    return summary
 
 
 def headline(stored: dict[str, Any]) -> str:
-    """What was found, in two sentences."""
+    """The result, in two sentences."""
     mutants = stored["mutants"]
     caught = sum(bool(mutant["layers"]) for mutant in mutants)
     checks = sum(layer["passed"] + layer["failed"] for layer in stored["layers"].values())
     failed = sum(layer["failed"] for layer in stored["layers"].values())
-    found = "none of them failed" if not failed else f"{failed} of them failed"
+    result = "none of them failed" if not failed else f"{failed} of them failed"
     # "private_pgm with delta" is the same mechanism once more.
     mechanisms = len({name.split()[0] for name in stored["strongest"] if not name.startswith("probe")})
     return (
-        f"On {when(stored)}, {checks:,} checks tried to break the guarantees of {mechanisms} mechanisms; {found}. "
-        f"{caught} of {len(mutants)} mechanisms that were broken on purpose were found out."
+        f"On {when(stored)}, {checks:,} checks tried to break the guarantees of {mechanisms} mechanisms; {result}. "
+        f"{caught} of {len(mutants)} mechanisms that were broken on purpose were caught."
     )
 
 
@@ -80,7 +80,7 @@ def mutant_rows(stored: dict[str, Any]) -> list[dict[str, object]]:
         {
             "broken on purpose": mutant["name"],
             "mistake": mutant["mistake"],
-            "found by": ", ".join(mutant["layers"]) or "nothing",
+            "caught by": ", ".join(mutant["layers"]) or "nothing",
         }
         for mutant in stored["mutants"]
     ]

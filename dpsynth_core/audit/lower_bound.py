@@ -18,7 +18,7 @@ from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.audit.checks import AuditCheck, Layer, verdict
 
 ROUNDED = 1.05
-"""The noise is Gaussian on whole numbers, whose trade-off is that of a Gaussian up to a few percent."""
+"""The noise is Gaussian on integers, whose trade-off is that of a Gaussian up to a few percent."""
 MAX_CUTS = 200
 """Events of each kind that are considered."""
 
@@ -29,8 +29,6 @@ class LowerBound:
 
     epsilon: float
     """Epsilon is at least this, with confidence 1 - alpha; zero if nothing is proven."""
-    upper: float
-    """And for this one event at most this: where the claim lies above, the event cannot refute it."""
     mu: float
     """The same as a trade-off of Gaussian kind: mu >= ndtri(p_low) - ndtri(p_high) (Dong, Roth & Su 2022)."""
     cut: float
@@ -80,13 +78,16 @@ def lower_bound(first: FloatArray, second: FloatArray, *, alpha: float, delta: f
     likely, other = (second, first) if swapped else (first, second)
     hits = [int(np.count_nonzero((sample[half:] >= cut) == above)) for sample in (likely, other)]
     runs = len(first) - half
-    (p_low, p_high), (q_low, q_high) = (tuple(map(float, proportion(k, runs, alpha / 2))) for k in hits)
+    p_low, q_high = float(proportion(hits[0], runs, alpha / 2)[0]), float(proportion(hits[1], runs, alpha / 2)[1])
     return LowerBound(
-        epsilon=_log_ratio(p_low - delta, q_high),
-        upper=math.inf if q_low <= 0 else _log_ratio(p_high - delta, q_low),
+        epsilon=max(0.0, math.log((p_low - delta) / q_high)) if p_low > delta else 0.0,
         mu=max(0.0, float(ndtri(p_low) - ndtri(q_high))),
-        cut=cut, above=above, swapped=swapped, hits=(hits[0], hits[1]), runs=runs,
-    )  # fmt: skip
+        cut=cut,
+        above=above,
+        swapped=swapped,
+        hits=(hits[0], hits[1]),
+        runs=runs,
+    )
 
 
 def _chosen(first: FloatArray, second: FloatArray, alpha: float, delta: float) -> tuple[float, bool, bool]:
@@ -103,28 +104,30 @@ def _chosen(first: FloatArray, second: FloatArray, alpha: float, delta: float) -
             _, high = proportion(other, len(first), alpha / 2)
             # The difference breaks ties where nothing is proven yet.
             gain = np.where(low > delta, np.log(np.maximum(low - delta, 1e-300) / high), -50 + low - high)
-            place = int(np.argmax(gain))
-            if gain[place] > best:
-                best, choice = float(gain[place]), (float(cuts[place]), above, swapped)
+            i = int(np.argmax(gain))
+            if gain[i] > best:
+                best, choice = float(gain[i]), (float(cuts[i]), above, swapped)
     return choice
-
-
-def _log_ratio(p: float, q: float) -> float:
-    return max(0.0, math.log(p / q)) if p > 0 else 0.0
 
 
 def bound_check(
     layer: Layer, subject: str, case: str, bound: LowerBound, *, claim: float, level: float, mu: float | None = None
 ) -> AuditCheck:
     """Failed only if the runs prove more than is claimed, as epsilon or, for a Gaussian draw, as its own mu."""
-    most = ceiling(2 * bound.runs, alpha=level)
+    provable = ceiling(2 * bound.runs, alpha=level)
     good = not bound.refutes(claim)
     claimed = f"of {claim:.3f} claimed" if math.isfinite(claim) else "where only not knowing the choice is claimed"
-    detail = f"at least {bound.epsilon:.3f} {claimed} ({2 * bound.runs:,} runs could show {most:.2f})"
+    detail = f"at least {bound.epsilon:.3f} {claimed} ({2 * bound.runs:,} runs could show {provable:.2f})"
     if mu is not None:
         good = good and bound.mu <= mu * ROUNDED
         detail += f"; mu at least {bound.mu:.3f} of {mu:.3f}"
+    measured, claimed_value = (bound.epsilon, claim) if mu is None else (bound.mu, mu)
     return AuditCheck(
-        layer=layer, subject=subject, case=case, verdict=verdict(good), detail=detail,
-        measured=bound.epsilon if mu is None else bound.mu, claimed=claim if mu is None else mu,
-    )  # fmt: skip
+        layer=layer,
+        subject=subject,
+        case=case,
+        verdict=verdict(good),
+        detail=detail,
+        measured=measured,
+        claimed=claimed_value,
+    )

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from dpsynth_core.audit.checks import AuditCheck, Layer, Size
 
 LayerChecks: TypeAlias = dict[Layer, Callable[[Size, int], Iterator[AuditCheck]]]
-"""How each layer asks about it, cheapest first."""
+"""How each layer checks something."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,11 +20,10 @@ class Mutant:
     """Something broken, and the layers that may catch it."""
 
     name: str
-    """Of what is broken."""
     mistake: str
     """What is wrong with it, in a sentence."""
     layers: LayerChecks
-    """Those of the unbroken original."""
+    """Those that audit the original, cheapest first."""
 
     def caught_by(self, size: Size, root: int, *, every: bool = False) -> tuple[Layer, ...]:
         """The layers that catch it; only the first one unless ``every`` is asked. None: it survives."""

@@ -25,25 +25,22 @@ class NeighbourPair:
     name: str
     """What is special about the row."""
     schema: Schema
-    """Public facts about both."""
     first: pd.DataFrame
-    """One table."""
     second: pd.DataFrame
     """The same with one row replaced."""
     row: int
-    """Which row."""
 
     @classmethod
     def replacing(
         cls, name: str, schema: Schema, table: pd.DataFrame, row: Mapping[str, Any], at: int = 0
     ) -> NeighbourPair:
-        """A table and the same with another row at this place."""
+        """A table and the same with another row at this index."""
         columns = {c: [*table[c].iloc[:at], row[c], *table[c].iloc[at + 1 :]] for c in schema.names}
         return cls(name=name, schema=schema, first=table, second=pd.DataFrame(columns), row=at)
 
     @cached_property
     def tables(self) -> tuple[PrivateTable, PrivateTable]:
-        """Both, behind their doors."""
+        """Both, as mechanisms see them."""
         return PrivateTable(self.first, self.schema), PrivateTable(self.second, self.schema)
 
     @property
@@ -93,9 +90,8 @@ def _hurtful() -> Iterator[NeighbourPair]:
     empty = {"age": 99, "sort": "b", "pay": 10.0}
     yield NeighbourPair.replacing("into an empty cell", MIXED, mixed, empty, at=5)
     yield NeighbourPair.replacing("the only row of a category", MIXED, mixed, {"age": 30, "sort": "a", "pay": 3.0})
-    strange: dict[str, Any] = {
-        "NaN": np.nan, "infinity": np.inf, "minus infinity": -np.inf, "1e9": 1e9, "-1e9": -1e9, "blank": "",
-    }  # fmt: skip
+    strange: dict[str, Any] = {"NaN": np.nan, "infinity": np.inf, "minus infinity": -np.inf}
+    strange |= {"1e9": 1e9, "-1e9": -1e9, "blank": ""}
     for name, value in strange.items():
         yield NeighbourPair.replacing(name, MIXED, mixed, {"age": value, "sort": "?", "pay": value}, at=7)
         yield NeighbourPair.replacing(f"{name}, no missing level", NUMBERS, numbers, {"x": value, "y": value}, at=7)

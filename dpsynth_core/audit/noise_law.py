@@ -1,7 +1,7 @@
 """Whether samplers follow the laws they are named for, and whether this would be noticed if they did not.
 
 Every sample is compared with its law by a chi-square test over cells that expect enough draws. The same sample must not
-pass for noise whose scale is ten percent off: a test that cannot tell would be worth nothing.
+pass for noise whose scale is ten percent off: a test that could not tell would prove nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dpsynth_core.privacy.primitives import Gaussian
 
 PLENTY = Budget.of(10**12)
 OFF = 1.1
-"""A scale that must be told from the right one."""
+"""A factor by which the scale must not be off unnoticed."""
 MIN_EXPECTED = 10.0
 """Draws that a cell of the test expects."""
 POWER_DRAWS = 50_000

@@ -13,6 +13,7 @@ from dpsynth_core.mechanisms.partition.grid import Grid
 from dpsynth_core.mechanisms.partition.model import PartitionModel
 from dpsynth_core.mechanisms.plan import Plan, Stage
 from dpsynth_core.privacy.budget import Amount, Budget
+from dpsynth_core.privacy.laplace import HISTOGRAM_SENSITIVITY
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.table.private_table import PrivateTable
@@ -64,9 +65,9 @@ class LargestCells(Mechanism):
         chosen = []
         for share in noise.budget.split(*(1 for _ in range(self.rounds))):
             pick = getattr(noise, self.sampler)
-            place = pick(scores[left], sensitivity=SCORE_SENSITIVITY, epsilon=share.epsilon, label="fullest cells")
-            chosen.append(left[place])
-            left = np.delete(left, place)
+            index = pick(scores[left], sensitivity=SCORE_SENSITIVITY, epsilon=share.epsilon, label="fullest cells")
+            chosen.append(left[index])
+            left = np.delete(left, index)
         cells = np.column_stack(np.unravel_index(np.array(chosen), grid.shape)).astype(np.int64)
         return grid.model(cells, np.ones(len(cells), dtype=np.int64), rows=table.n, centre=False)
 
@@ -89,7 +90,7 @@ class DenseCounts(Mechanism):
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
         """One paid step."""
         grid = Grid.of(schema, COARSE)
-        stage = Stage(label="counts", epsilon=budget.epsilon, scale=float(2 / budget.epsilon))
+        stage = Stage(label="counts", epsilon=budget.epsilon, scale=float(HISTOGRAM_SENSITIVITY / budget.epsilon))
         return Plan(stages=(stage,), cuts=grid.shape, cells=grid.cells, draws=grid.cells, values=n)
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:  # noqa: ARG002
@@ -100,7 +101,7 @@ class DenseCounts(Mechanism):
         return grid.model(cells, noisy, rows=table.n, centre=False)
 
     def _measured(self, counts: IntArray, noise: Noise) -> IntArray:
-        return noise.laplace(counts, sensitivity=2, epsilon=noise.budget.epsilon, label="counts")
+        return noise.laplace(counts, sensitivity=HISTOGRAM_SENSITIVITY, epsilon=noise.budget.epsilon, label="counts")
 
 
 def dense(grid: Grid, table: PrivateTable) -> IntArray:

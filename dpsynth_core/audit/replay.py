@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.audit.checks import AuditCheck, Size, seed_for, verdict
+from dpsynth_core.audit.checks import AuditCheck, Size, not_applicable, seed_for, verdict
 from dpsynth_core.audit.neighbours import HURTFUL, NeighbourPair
 from dpsynth_core.audit.prices import SHARED, underpriced, underpriced_together
 from dpsynth_core.audit.subject import Subject
@@ -34,16 +34,12 @@ EPSILON = "0.7"
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayOutcome:
-    """What a run did, as far as anybody outside could tell."""
+    """What a run did, as far as an outsider could see: a model and a sample, or an error."""
 
     model: Any = None
-    """What was released."""
     rows: pd.DataFrame | None = None
-    """A sample of it."""
     error: str = ""
-    """What was raised instead."""
     warned: tuple[str, ...] = ()
-    """What was warned of meanwhile."""
     mismatch: str = ""
     """Where a replay left the recording."""
 
@@ -58,11 +54,11 @@ def run(mechanism: Mechanism, table: PrivateTable, noise: Noise) -> ReplayOutcom
         except ReplayMismatchError as error:
             return ReplayOutcome(mismatch=str(error))
         except Exception as error:  # noqa: BLE001  the kind of error and its words are the finding
-            return ReplayOutcome(error=f"{type(error).__name__}: {error}", warned=_told(caught))
-    return ReplayOutcome(model=model, rows=rows, warned=_told(caught))
+            return ReplayOutcome(error=f"{type(error).__name__}: {error}", warned=_messages(caught))
+    return ReplayOutcome(model=model, rows=rows, warned=_messages(caught))
 
 
-def _told(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
+def _messages(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
     return tuple(str(warning.message) for warning in caught)
 
 
@@ -73,18 +69,18 @@ def differences(
     recorded = run(mechanism, first, recorder)
     replay = Replay(recorder)
     replayed = run(mechanism, second, replay)
-    found: dict[str, str] = {}
+    problems: dict[str, str] = {}
     if replayed.mismatch:
-        found["calls"] = replayed.mismatch
+        problems["calls"] = replayed.mismatch
     elif (recorded.error, recorded.warned) != (replayed.error, replayed.warned):
-        found["errors"] = f"{recorded.error or 'no error'} and {replayed.error or 'no error'}, or other warnings"
+        problems["errors"] = f"{recorded.error or 'no error'} and {replayed.error or 'no error'}, or other warnings"
     elif not recorded.error:
-        found |= dict(_released_otherwise(recorded, replayed, second))
+        problems |= dict(_released_otherwise(recorded, replayed, second))
         if not replay.finished:
-            found["calls"] = "fewer draws on the second table"
+            problems["calls"] = "fewer draws on the second table"
     if replay.excess > 1:
-        found["sensitivity"] = f"{replay.excess:g} times what was declared"
-    return found | dict(_accounts(recorder, budget)) | _refused(recorded)
+        problems["sensitivity"] = f"{replay.excess:g} times what was declared"
+    return problems | dict(_accounts(recorder, budget)) | _refused(recorded)
 
 
 def _refused(recorded: ReplayOutcome) -> dict[str, str]:
@@ -148,11 +144,11 @@ def replay_pair(
 ) -> dict[str, str]:
     """A pair of tables both ways, and the first table again on itself."""
     first, second = pair.tables
-    found: dict[str, str] = {}
+    problems: dict[str, str] = {}
     for here, there in ((first, second), (second, first), (first, first)):
         recorder = Recorder(subject.source(subject.budget(epsilon), seed))
-        found |= differences(mechanism, here, there, recorder, subject.budget(epsilon))
-    return found
+        problems |= differences(mechanism, here, there, recorder, subject.budget(epsilon))
+    return problems
 
 
 def replay_checks(
@@ -163,16 +159,15 @@ def replay_checks(
         try:
             settings = subject.settings(pair.schema, pair.n, EPSILON)
         except DPSynthError as error:  # not for tables of this kind, as it knows from public facts alone
-            detail = str(error)
-            yield AuditCheck(
-                layer="replay", subject=subject.name, case=pair.name, verdict="not applicable", detail=detail
-            )
+            yield not_applicable("replay", subject.name, pair.name, error)
             continue
         for setting, mechanism in settings.items():
-            found: dict[str, str] = {}
+            problems: dict[str, str] = {}
             for repetition in range(size.seeds):
                 seed = seed_for(root, "replay", subject.name, setting, pair.name, repetition)
-                found |= replay_pair(subject, mechanism, pair, seed, EPSILON)
-            detail = "; ".join(f"{kind}: {words}" for kind, words in found.items())
+                problems |= replay_pair(subject, mechanism, pair, seed, EPSILON)
+            detail = "; ".join(f"{kind}: {words}" for kind, words in problems.items())
             case = f"{setting}; {pair.name}"
-            yield AuditCheck(layer="replay", subject=subject.name, case=case, verdict=verdict(not found), detail=detail)
+            yield AuditCheck(
+                layer="replay", subject=subject.name, case=case, verdict=verdict(not problems), detail=detail
+            )

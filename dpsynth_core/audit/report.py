@@ -14,24 +14,24 @@ from dpsynth_core.audit.suite import STATISTICAL, Audit
 CAN_AND_CANNOT = """\
 ## What an audit can and cannot show
 
-It can **refute** a guarantee. It cannot prove one. That is the business of `docs/proofs.md`; the audit looks for places
-where the code is not what the proof is about.
+An audit can **refute** a guarantee. It cannot prove one: that is what `docs/proofs.md` does. The audit looks for places
+where the code differs from what the proof is about.
 
-- **Replay** is exact, for the tables, settings and random outcomes it tries. Code that misbehaves only on tables or
-  outcomes that it does not try goes unnoticed. It believes each draw's declared privacy law; that the declaration is
-  the right one is shown by enumeration and the attacks.
-- **Enumeration** is exact and exhaustive in what paid draws decide, on toy domains of three to eight cells. Counts that
-  the replaced row does not touch are followed at one value, not at all. What is true of toys need not be true of
-  large tables; for the tree's split rule the gap is closed by a proof and by
-  `tests/mechanisms/kd_tree/test_privtree_proof.py`.
-  It takes every sampler at its word; the noise law is asked separately.
-- **Noise laws** are tested at some scales, on samples. A scale ten percent off is noticed, one percent may not be.
-- **Attacks** give lower bounds. They see what this attacker looks at: how densely a release fills one place, or one
-  draw along one direction. A leak elsewhere stays hidden, and a bound far below the claim proves nothing. With few
-  runs no large bound can be shown, which is why each line says what its runs *could* show.
+- **Replay** is exact, for the tables, settings and random outcomes that it tries. Code that misbehaves only on other
+  tables or outcomes goes unnoticed. Replay trusts each draw's declared privacy law; enumeration and the attacks test
+  whether the declaration is right.
+- **Enumeration** is exact and covers every outcome of the paid draws, on toy domains of three to eight cells. Counts
+  that the replaced row does not touch are followed at one value only. What holds for toys need not hold for large
+  tables; for the tree's split rule a proof and `tests/mechanisms/kd_tree/test_privtree_proof.py` close the gap.
+  Enumeration assumes that every sampler follows its law, which is tested separately.
+- **Noise laws** are tested at some scales, on samples. A scale that is ten percent off is noticed; one percent may not
+  be.
+- **Attacks** give lower bounds. They see what this attacker looks at: how many rows a release puts where the replaced
+  row was, or one draw along one direction. A leak elsewhere stays hidden, and a bound far below the claim proves
+  nothing. Few runs cannot show a large bound, which is why each line says what its runs *could* show.
 - **Timing, memory and crashes** are not audited, nor is the machine, the operating system's randomness, OpenDP itself,
   or what people do with a release.
-- **Mutants** show that the audit notices these mistakes. They say nothing about mistakes nobody has thought of.
+- **Mutants** show that the audit notices these mistakes. They say nothing about mistakes that nobody has thought of.
 """
 
 
@@ -47,11 +47,11 @@ def markdown(audit: Audit) -> str:
         "Every registered mechanism that claims a guarantee is audited, by being registered. Probes are tiny "
         "mechanisms that exercise one sampler each. In each statistical layer anything fails by chance with a "
         f"probability of at most {SUITE_LEVEL:g} per run.",
-        "## Layers", _layers(audit),
-        "## Mechanisms", _mechanisms(audit),
-        "## Mutants", _mutants(audit),
-        "## False alarms", _false_alarms(audit),
-    ]  # fmt: skip
+        f"## Layers\n\n{_layers(audit)}",
+        f"## Mechanisms\n\n{_mechanisms(audit)}",
+        f"## Mutants\n\n{_mutants(audit)}",
+        f"## False alarms\n\n{_false_alarms(audit)}",
+    ]
     if failures(audit.checks):
         rows = [(c.layer, c.subject, c.case, c.detail) for c in failures(audit.checks)]
         parts += ["## Failures", _table(("layer", "subject", "case", "finding"), rows)]
@@ -78,7 +78,7 @@ def _layers(audit: Audit) -> str:
 
 
 def _mechanisms(audit: Audit) -> str:
-    """For every subject the most telling number of each layer."""
+    """For every subject the largest number of each layer."""
     rows = []
     for subject, figures in strongest(audit.checks).items():
         rows.append((subject, *(figures.get(layer, "-") for layer in FIGURES)))
@@ -93,18 +93,18 @@ FIGURES = ("replay", "enumeration", "stage attack", "end-to-end attack")
 
 def strongest(checks: Iterable[AuditCheck]) -> dict[str, dict[str, str]]:
     """By subject and layer: replays made, and the largest loss or bound as a share of what is claimed."""
-    found: dict[str, dict[str, float]] = {}
+    figures: dict[str, dict[str, float]] = {}
     for check in checks:
         if check.layer not in FIGURES or check.verdict == "not applicable":
             continue
-        own = found.setdefault(check.subject, {})
+        own = figures.setdefault(check.subject, {})
         if check.layer == "replay":
             own["replay"] = own.get("replay", 0) + 1
         elif check.measured is not None and check.claimed:
             own[check.layer] = max(own.get(check.layer, 0.0), check.measured / check.claimed)
     return {
         subject: {layer: f"{value:.0f}" if layer == "replay" else f"{value:.3f}" for layer, value in own.items()}
-        for subject, own in found.items()
+        for subject, own in figures.items()
     }
 
 
@@ -134,7 +134,7 @@ def _false_alarms(audit: Audit) -> str:
 
 
 def summary(audit: Audit) -> dict[str, Any]:
-    """What is worth keeping, as plain values."""
+    """The result in short, as plain values."""
     layers = {}
     for layer in LAYERS:
         counts = Counter(check.verdict for check in audit.checks if check.layer == layer)

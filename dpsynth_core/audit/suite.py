@@ -40,9 +40,7 @@ class MutantResult:
     """What became of a mutant."""
 
     name: str
-    """Which."""
     mistake: str
-    """What is wrong with it."""
     layers: tuple[Layer, ...]
     """Those that caught it; none if it survived."""
 
@@ -65,9 +63,11 @@ class FalseAlarms:
     def __add__(self, other: FalseAlarms) -> FalseAlarms:
         """Both together."""
         return FalseAlarms(
-            repetitions=self.repetitions + other.repetitions, alarms=self.alarms + other.alarms,
-            checks=self.checks + other.checks, loose_alarms=self.loose_alarms + other.loose_alarms,
-        )  # fmt: skip
+            repetitions=self.repetitions + other.repetitions,
+            alarms=self.alarms + other.alarms,
+            checks=self.checks + other.checks,
+            loose_alarms=self.loose_alarms + other.loose_alarms,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,21 +77,15 @@ class Audit:
     when: datetime
     """When it began."""
     version: str
-    """Of the package."""
     digest: str
     """Of the source that was audited."""
     deep: bool
-    """Whether it was the long one."""
     seed: int
     """From which every seed follows, except those of the release samplers, which take none."""
     seconds: float
-    """How long it took."""
     checks: tuple[AuditCheck, ...]
-    """Every question and its answer."""
     mutants: tuple[MutantResult, ...]
-    """What became of each."""
     false_alarms: FalseAlarms | None = None
-    """If they were counted."""
 
     @property
     def passed(self) -> bool:
@@ -141,52 +135,57 @@ def run_audit(
     """
     when, began = datetime.now(UTC), time.monotonic()
     checks, caught, alarms = list[AuditCheck](), list[MutantResult](), list[FalseAlarms]()
-    for title, found in _performed(_tasks(deep, seed, repetitions, mutants), workers):
+    for title, result in _performed(_portions(deep, seed, repetitions, mutants), workers):
         say(f"{time.monotonic() - began:6.0f} s  {title}")
-        if isinstance(found, MutantResult):
-            caught.append(found)
-        elif isinstance(found, FalseAlarms):
-            alarms.append(found)
+        if isinstance(result, MutantResult):
+            caught.append(result)
+        elif isinstance(result, FalseAlarms):
+            alarms.append(result)
         else:
-            checks += found
+            checks += result
     for layer in STATISTICAL:
         _share_level(sum(check.layer == layer for check in checks))
     return Audit(
-        when=when, version=dpsynth_core.__version__, digest=source_digest(), deep=deep, seed=seed,
-        seconds=time.monotonic() - began, checks=tuple(checks), mutants=tuple(caught),
+        when=when,
+        version=dpsynth_core.__version__,
+        digest=source_digest(),
+        deep=deep,
+        seed=seed,
+        seconds=time.monotonic() - began,
+        checks=tuple(checks),
+        mutants=tuple(caught),
         false_alarms=reduce(FalseAlarms.__add__, alarms) if alarms else None,
-    )  # fmt: skip
+    )
 
 
 PortionResult: TypeAlias = "list[AuditCheck] | MutantResult | FalseAlarms"
 Portion: TypeAlias = "tuple[str, Callable[..., PortionResult], tuple[object, ...]]"
 
 
-def _tasks(deep: bool, seed: int, repetitions: int, mutants: Mutants) -> list[Portion]:
+def _portions(deep: bool, seed: int, repetitions: int, mutants: Mutants) -> list[Portion]:
     """The work in portions, each with a title; plain enough to be sent to another process."""
-    tasks: list[Portion] = [
+    portions: list[Portion] = [
         (f"{name}: {layer}", _subject_part, (name, layer, deep, seed))
         for name in registered()
         for layer in SUBJECT_LAYERS
     ]
-    tasks += [(f"samplers: {source}", _law_part, (source, deep, seed)) for source in SOURCES]
-    tasks.append(("releases and walks", _other_part, (seed,)))
-    tasks += [(f"mutant: {m.name}", _mutant_part, (mutants, i, deep, seed)) for i, m in enumerate(mutants())]
-    portions = range(0, repetitions, REPETITIONS_AT_A_TIME)
-    tasks += [
+    portions += [(f"samplers: {source}", _law_part, (source, deep, seed)) for source in SOURCES]
+    portions.append(("releases and walks", _other_part, (seed,)))
+    portions += [(f"mutant: {m.name}", _mutant_part, (mutants, i, deep, seed)) for i, m in enumerate(mutants())]
+    portions += [
         (f"repetitions from {i}", count_false_alarms, (min(REPETITIONS_AT_A_TIME, repetitions - i), seed + i))
-        for i in portions
+        for i in range(0, repetitions, REPETITIONS_AT_A_TIME)
     ]
-    return tasks
+    return portions
 
 
-def _performed(tasks: list[Portion], workers: int) -> Iterator[tuple[str, PortionResult]]:
+def _performed(portions: list[Portion], workers: int) -> Iterator[tuple[str, PortionResult]]:
     if workers == 1:
-        for title, part, arguments in tasks:
+        for title, part, arguments in portions:
             yield title, part(*arguments)
         return
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        waiting = [(title, pool.submit(part, *arguments)) for title, part, arguments in tasks]
+        waiting = [(title, pool.submit(part, *arguments)) for title, part, arguments in portions]
         for title, future in waiting:
             yield title, future.result()
 
@@ -213,10 +212,8 @@ def _mutant_part(mutants: Mutants, index: int, deep: bool, seed: int) -> MutantR
 
 def _share_level(comparisons: int) -> None:
     if comparisons > MAX_COMPARISONS:
-        raise ParameterError(
-            "MAX_COMPARISONS", MAX_COMPARISONS, allowed=f"at least {comparisons}",
-            remedy="The level of the suite is shared among that many checks: raise it.",
-        )  # fmt: skip
+        remedy = "The level of the suite is shared among that many checks: raise it."
+        raise ParameterError("MAX_COMPARISONS", MAX_COMPARISONS, allowed=f"at least {comparisons}", remedy=remedy)
 
 
 # --------------------------------------------------------------------------------------------------------- false alarms

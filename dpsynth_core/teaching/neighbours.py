@@ -163,7 +163,7 @@ def demonstrate(
         budget,
         runs=runs,
         seed=np.random.SeedSequence(seed),
-        tell=lambda done: progress("Running with and without the row", done),
+        report=lambda done: progress("Running with and without the row", done),
     )
     bound = lower_bound(without, with_row, alpha=1 - confidence, delta=float(budget.delta))
     return NeighbourDemonstration(

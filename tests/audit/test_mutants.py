@@ -1,4 +1,4 @@
-"""The audit can fail: whatever is broken on purpose is found out."""
+"""The audit can fail: whatever is broken on purpose is caught."""
 
 from __future__ import annotations
 

@@ -19,18 +19,23 @@ from tests.audit.mutants import MUTANTS
 
 ROOT = Path(__file__).parents[2]
 GOOD = AuditCheck(
-    layer="enumeration", subject="kd_tree", case="as suggested", verdict="passed", detail="fine", measured=0.9,
-    claimed=1.0,
-)  # fmt: skip
+    layer="enumeration", subject="kd_tree", case="as suggested", verdict="passed", measured=0.9, claimed=1.0
+)
 BAD = AuditCheck(layer="replay", subject="kd_tree", case="NaN | blank", verdict="failed", detail="sensitivity: 2 times")
 
 
 def audit(*checks: AuditCheck, layers: tuple[Any, ...] = ("replay",)) -> Audit:
     return Audit(
-        when=datetime(2026, 11, 16, 5, 4, tzinfo=UTC), version="0.1.0", digest="abc", deep=True, seed=7, seconds=12.3,
-        checks=checks, mutants=(MutantResult(name="half noise", mistake="Half of it.", layers=layers),),
+        when=datetime(2026, 11, 16, 5, 4, tzinfo=UTC),
+        version="0.1.0",
+        digest="abc",
+        deep=True,
+        seed=7,
+        seconds=12.3,
+        checks=checks,
+        mutants=(MutantResult(name="half noise", mistake="Half of it.", layers=layers),),
         false_alarms=FalseAlarms(repetitions=200, alarms=0, checks=1000, loose_alarms=31),
-    )  # fmt: skip
+    )
 
 
 def test_a_sound_audit() -> None:
@@ -48,7 +53,7 @@ def test_a_sound_audit() -> None:
     assert "none of them failed" in last.headline(stored)
     assert "has changed since" in last.standing(stored)
     assert [row["check"] for row in last.layer_rows(stored)] == list(LAYERS)
-    assert last.mutant_rows(stored)[0]["found by"] == "replay"
+    assert last.mutant_rows(stored)[0]["caught by"] == "replay"
 
 
 def test_a_failure_and_a_survivor_cannot_be_missed() -> None:

@@ -141,8 +141,6 @@ class SmoothedForOneRow(SmoothedHistogram):
         grid = Grid.of(table.schema, self.bins)
         cells, counts = grid.count(table)
         draws, epsilon = self.rows or table.n, noise.budget.epsilon
-        drawn = noise.smoothed(
-            cells, counts, shape=grid.shape, draws=draws, alpha=smoothing_constant(epsilon, 1), epsilon=epsilon,
-            label="every row drawn",
-        )  # fmt: skip
+        alpha, label = smoothing_constant(epsilon, 1), "every row drawn"
+        drawn = noise.smoothed(cells, counts, shape=grid.shape, draws=draws, alpha=alpha, epsilon=epsilon, label=label)
         return grid.model(drawn, np.ones(draws, dtype=np.int64), rows=table.n, centre=False)
