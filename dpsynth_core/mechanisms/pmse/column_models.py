@@ -1,7 +1,7 @@
 """One column's part of a sequential model: its parameters, their prior, and what they mean.
 
 Columns are made one after the other, each from those before it. Every column has one or more *features*, numbers of
-mean zero and variance one that later columns lean on: a number's or an ordered label's latent normal value, or one
+mean zero and variance one that predict later columns: a number's or an ordered label's latent normal value, or one
 indicator for each category but the first.
 
 - A number is location + scale * h(L) with L standard normal, h the identity or a skewed curve (Tukey's g: shifted
@@ -9,8 +9,8 @@ indicator for each category but the first.
 - An ordered label (also a whole number with few values) is the interval between cut points that L falls into.
 - A boolean or category is drawn by a (multinomial) logit of the features.
 
-L leans on the earlier features t through its *correlations* r with them: L = w.t + sqrt(1 - r.w) z, w = R^-1 r, with R
-the features' correlation matrix. So location and scale describe the column by itself whatever it leans on, and each
+L depends on earlier features t through its *correlations* r with them: L = w.t + sqrt(1 - r.w) z, w = R^-1 r, with R
+the features' correlation matrix. So location and scale describe the column by itself whatever its predictors, and each
 correlation describes one pair of columns. For two normal columns this is the five-parameter model of Snoke & Slavković,
 section 5: X2 given X1 is a linear regression.
 
@@ -86,17 +86,22 @@ class ColumnModel:
 
     @property
     def size(self) -> int:
-        """All parameters, in this order: own, missing, leaning."""
+        """All parameters, in this order: own, missing, weights of earlier features."""
         return self.own + self.column.nullable + self.weights_each * self.before
 
     @property
     def features(self) -> int:
-        """What later columns lean on."""
+        """How many numbers later columns are predicted from."""
         return max(self.levels - 1, 0) if self.form == NOMINAL else int(self.levels != 1)
+
+    @property
+    def layout(self) -> tuple[int, ...]:
+        """What compiled code needs to know of the column, in the order that it unpacks."""
+        return self.form, self.levels, self.steps, int(self.column.nullable), self.before
 
     @cached_property
     def prior(self) -> NormalPrior:
-        """From the declared bounds: a column fills a fair part of its range, and leans moderately on others."""
+        """From the declared bounds: a column fills a fair part of its range and depends moderately on others."""
         if self.form in (NORMAL, SKEWED):
             # Location anywhere between the bounds; scale from a fiftieth of the range to all of it; mild skew.
             mean, std = [0.5, math.log(0.15), 0.0][: self.own], [0.35, 1.0, 0.5][: self.own]

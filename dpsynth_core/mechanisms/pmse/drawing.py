@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from dpsynth_core.arrays import FloatArray
+from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.jit import compiled
 from dpsynth_core.mechanisms.pmse.column_models import NOMINAL, ORDERED, SKEWED
 
@@ -21,14 +21,13 @@ MIN_SPREAD = 0.02
 
 
 @compiled
-def natural(  # noqa: PLR0917
-    form: int, levels: int, nullable: int, before: int, theta: FloatArray, correlation: FloatArray
-) -> FloatArray:
+def natural(layout: IntArray, theta: FloatArray, correlation: FloatArray) -> FloatArray:
     """Unconstrained parameters in natural terms; ``correlation`` is that of the earlier features."""
+    form, levels, nullable, before = layout[0], layout[1], layout[3], layout[4]
     own = levels - 1 if form >= ORDERED else 3
     given = levels - 1 if form >= ORDERED else 2 + (form == SKEWED)
-    weights_each = (levels - 1) * before if form == NOMINAL else before
-    out = np.zeros(own + 2 + weights_each)
+    weights = (levels - 1) * before if form == NOMINAL else before
+    out = np.zeros(own + 2 + weights)
     if form < ORDERED:
         out[0], out[1] = theta[0], math.exp(min(max(theta[1], -50.0), 50.0))
         if form == SKEWED:
@@ -58,7 +57,7 @@ def _correlated_weights(  # noqa: PLR0917
 ) -> None:
     """Weights from correlations: w = R^-1 r, and what is left for the column's own randomness.
 
-    A feature whose parameter is not a number is not leaned on: its weight is zero, and its correlation follows.
+    A feature whose parameter is not a number is not used: its weight is zero, and its correlation follows.
     """
     used = np.flatnonzero(~np.isnan(theta[start : start + before]))
     w, among = np.empty(len(used)), np.empty((len(used), len(used)))
@@ -87,20 +86,16 @@ def _nominal_weights(levels: int, before: int, theta: FloatArray, start: int, ou
         for f in range(before):
             weight = theta[start + k * before + f]
             if math.isnan(weight):
-                continue  # not leaned on
+                continue  # not used
             out[own + 2 + k * before + f] = weight
             spread += weight * weight
-        # A logit averaged over a normal leaning of variance v is flatter: about logit(a / sqrt(1 + 0.35 v)).
+        # A logit averaged over a normal sum of variance v is flatter: about logit(a / sqrt(1 + 0.35 v)).
         out[k] *= math.sqrt(1.0 + 0.35 * spread)
 
 
 @compiled
-def draw_column(  # noqa: PLR0912, PLR0917  one branch for each form, by index
-    form: int,
-    levels: int,
-    steps: int,
-    nullable: int,
-    before: int,
+def draw_column(  # noqa: PLR0912, PLR0917  one branch for each form
+    layout: IntArray,
     given: FloatArray,
     features: FloatArray,
     z: FloatArray,
@@ -109,6 +104,7 @@ def draw_column(  # noqa: PLR0912, PLR0917  one branch for each form, by index
     latent: FloatArray,
 ) -> None:
     """Values of a column (missing as NaN) and, for numbers and ordered labels, the latent normal variable."""
+    form, levels, steps, nullable, before = layout[0], layout[1], layout[2], layout[3], layout[4]
     rows = len(z)
     own = levels - 1 if form >= ORDERED else 3
     if form == NOMINAL:
@@ -187,8 +183,9 @@ def _draw_nominal(  # noqa: PLR0917
 
 
 @compiled
-def feature_scales(form: int, levels: int, values: FloatArray, centre: FloatArray, spread: FloatArray) -> None:
+def feature_scales(layout: IntArray, values: FloatArray, centre: FloatArray, spread: FloatArray) -> None:
     """Mean and standard deviation of a column's features before they are scaled."""
+    form, levels = layout[0], layout[1]
     if form != NOMINAL:
         for k in range(len(centre)):
             centre[k], spread[k] = 0.0, 1.0
@@ -203,23 +200,18 @@ def feature_scales(form: int, levels: int, values: FloatArray, centre: FloatArra
 
 @compiled
 def features_of(  # noqa: PLR0917
-    form: int,
-    levels: int,
-    values: FloatArray,
-    latent: FloatArray,
-    centre: FloatArray,
-    spread: FloatArray,
-    features: FloatArray,
+    layout: IntArray, values: FloatArray, latent: FloatArray, centre: FloatArray, spread: FloatArray, out: FloatArray
 ) -> None:
-    """What later columns lean on."""
+    """The numbers that later columns are predicted from."""
+    form, levels = layout[0], layout[1]
     if form != NOMINAL:
         if levels != 1:
             for row in range(len(values)):
-                features[0, row] = latent[row]
+                out[0, row] = latent[row]
         return
     for k in range(levels - 1):
         for row in range(len(values)):
-            features[k, row] = ((values[row] == k + 1.0) - centre[k]) / spread[k]
+            out[k, row] = ((values[row] == k + 1.0) - centre[k]) / spread[k]
 
 
 @compiled
@@ -238,7 +230,10 @@ def correlations(features: FloatArray, size: int) -> FloatArray:
 
 @compiled
 def _solve(matrix: FloatArray, x: FloatArray, size: int) -> None:
-    """Gauss-Jordan elimination in place of ``x``; a little is added to the diagonal, so that it always ends well."""
+    """Gauss-Jordan elimination in place of ``x``: a singular matrix must not raise, and few columns need no BLAS.
+
+    A little is added to the diagonal, so that it always ends well.
+    """
     a = np.empty((size, size))
     for i in range(size):
         for j in range(size):

@@ -12,7 +12,7 @@ from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.mechanisms.pmse.column_models import ColumnModel
 
 Parents: TypeAlias = tuple[tuple[int, ...], ...]
-"""For each column the earlier ones that it leans on."""
+"""For each column the earlier ones that predict it."""
 MAX_GROUP = 3
 """Parameters that are selected together from a list: more would need longer lists than are of use."""
 
@@ -53,7 +53,7 @@ def block_prior(models: tuple[ColumnModel, ...], first: int, last: int) -> tuple
 
 
 def block_start(models: tuple[ColumnModel, ...], first: int, last: int, parents: Parents | None) -> FloatArray:
-    """Parameters of a block before anything is known; not a number where a column does not lean on another."""
+    """Parameters of a block before anything is known; not a number where a column does not depend on another."""
     mean = block_prior(models, first, last)[0].copy()
     if parents is not None:
         indices = [indices for _, _, indices in _groups(models, last, parents[last])]
@@ -90,12 +90,12 @@ def _block(models: tuple[ColumnModel, ...], first: int, last: int, parents: Pare
 
 
 def small_groups(models: tuple[ColumnModel, ...], parents: Parents | None = None) -> tuple[FitStep, ...]:
-    """Column by column: what it is by itself, then how it leans on each earlier column, a few parameters at a time."""
+    """Column by column: what it is by itself, then how it depends on each earlier column, a few at a time."""
     steps: list[FitStep] = []
     for j, model in enumerate(models):
         groups = _groups(models, j, range(j) if parents is None else parents[j])
         pieces = [
-            # What a column leans on is itself drawn, so a plan cannot name it.
+            # Predictors are themselves drawn, so a plan cannot name them.
             (label if parents is None else f"parameters of {model.column.name}", i, piece)
             for label, i, indices in groups
             for piece in np.array_split(indices, -(-len(indices) // MAX_GROUP))
@@ -121,6 +121,6 @@ def _groups(models: tuple[ColumnModel, ...], j: int, earlier: Iterable[int]) -> 
 
 
 def _predictor_indices(model: ColumnModel, earlier: ColumnModel, own: int) -> IntArray:
-    """Places of the parameters by which a column leans on an earlier one."""
+    """Indices of the parameters by which a column depends on an earlier one."""
     features = np.arange(earlier.before, earlier.before + earlier.features)
     return np.concatenate([own + k * model.before + features for k in range(model.weights_each)] or [features[:0]])

@@ -12,12 +12,11 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpsynth_core.arrays import FloatArray
-from dpsynth_core.errors import DPSynthError, ParameterError, check_between, check_choice, check_int
+from dpsynth_core.errors import DPSynthError, ParameterError, check_choice, check_int
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.parameters import setting
 from dpsynth_core.mechanisms.plan import Plan, Stage
 from dpsynth_core.mechanisms.pmse.box_search import REACH, BoxSearch
-from dpsynth_core.mechanisms.pmse.cart_objective import CartObjective
 from dpsynth_core.mechanisms.pmse.column_models import ColumnModel, column_models
 from dpsynth_core.mechanisms.pmse.fit_steps import (
     MAX_GROUP,
@@ -46,20 +45,16 @@ from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
 StepProgress: TypeAlias = Callable[..., None]
-"""Told the share that is done, and points to draw."""
+"""Takes the share that is done, and points to draw."""
 SAMPLERS = {"lists": "from finite lists (proven)", "metropolis": "by random walks (the paper's, private in the limit)"}
 LAWS = {"normal": "normal", "skewed": "normal or skewed"}
-Judge: TypeAlias = Literal["distance", "cells", "optimal", "greedy"]
-TREES = {
-    "distance": "all cells at once, by their distance (proven)",
-    "cells": "all cells at once, by their pMSE (proven)",
-    "optimal": "the best small tree (proven)",
-    "greedy": "CART (the paper's, not guaranteed)",
+Criterion: TypeAlias = Literal["distance", "cells", "optimal"]
+CRITERIA = {
+    "distance": "all cells at once, by their distance",
+    "cells": "all cells at once, by their pMSE",
+    "optimal": "the best small tree, by its pMSE",
 }
 JUDGES = {"distance": DISTANCE, "cells": SQUARES, "optimal": TREE}
-BOUNDS = {"tight": "the proven one", "paper": "the paper's, twice as large"}
-PRIORS = {"bounds": "from the declared bounds", "flat": "the paper's, flat"}
-OVER_PAIRS = {"mean": "average over pairs", "worst": "worst pair"}
 CANDIDATES = {1: 64, 2: 256, 3: 512}
 """Length of a list, by how many parameters it is for."""
 MAX_PARAMETERS = 600
@@ -70,16 +65,14 @@ SECONDS_PER_VALUE = 6e-9
 """Making, placing and counting one value of one pair of columns for one score."""
 FIRST_RATE = 20.0
 """Walks begin where a pMSE of 1/20 costs one unit of log density, and cool down to the real rate."""
-MAX_RATE = {"distance": 0.1, "cells": 0.7, "optimal": 0.7, "greedy": 0.7}
-"""Over the score's sensitivity, by judge: walks never go beyond this rate (epsilon 0.2 for one walk by the distance),
+MAX_RATE = {"distance": 0.1, "cells": 0.7, "optimal": 0.7}
+"""Over the score's sensitivity, by criterion: walks never go beyond this rate (epsilon 0.2 for a walk by the distance),
 where the score's own steps, from counting rows, become cliffs that no walk climbs, and where the draw is as good as the
 rows allow."""
 NOTHING = "nothing to choose"
 """Label of the charge for a table whose every value is declared."""
 MAX_MODEL_ROWS = 50_000
 """Of the model in a score: more would only take longer."""
-FLAT_STD = 100_000**0.5
-"""Of the paper's prior N(0, 100000), section 6."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +94,7 @@ class PMSE(Mechanism):
         "The rows follow a regression model: what the model cannot express is not in them, however large epsilon is."
     )
     counts_cells: ClassVar[bool] = False
-    paper: ClassVar[str] = "Snoke & Slavković (2018), Algorithm 2, with an exact judge in place of greedy trees."
+    paper: ClassVar[str] = "Snoke & Slavković (2018), Algorithm 2, with an exact comparison in place of greedy trees."
     audit_runs: ClassVar[int] = 50
 
     sampler: Literal["lists", "metropolis"] = setting("lists", title="How parameters are drawn", labels=SAMPLERS)
@@ -109,50 +102,36 @@ class PMSE(Mechanism):
     'metropolis' is the paper's random walk: nearer to the best parameters, but private only in the limit."""
     numbers: Literal["normal", "skewed"] = setting("normal", title="Law of numbers", labels=LAWS)
     """Normal, or with a skew of its own (shifted log-normal), which costs one more parameter for each column."""
-    trees: Judge = setting("distance", title="Judge", advanced=True, labels=TREES)  # noqa: RUF009  an alias
-    """All cells of two columns at once, by total variation or by pMSE; the best tree of depth two; or CART as in the
-    paper. The distance finds most: the pMSE, being a square, hardly tells good parameters from the best. One row can
-    move CART further than any proof allows, so that its epsilon is not guaranteed; CART is also slow."""
-    bound: Literal["tight", "paper"] = setting("tight", title="Bound on one row", advanced=True, labels=BOUNDS)
-    """How far one row can move the score. 'tight' is proven in docs/proofs.md; the paper's is twice as large and halves
-    what epsilon buys."""
-    prior: Literal["bounds", "flat"] = setting("bounds", advanced=True, labels=PRIORS)
-    """What random walks expect before looking: a moderate use of the declared bounds, or the paper's N(0, 100000)."""
-    over_pairs: Literal["mean", "worst"] = setting("mean", title="Pairs of columns", advanced=True, labels=OVER_PAIRS)
-    """How random walks combine the trees on different pairs of columns, where there are three columns or more."""
-    parents: int | None = setting(None, title="Columns to lean on", advanced=True)
-    """Earlier columns that each column leans on. None: as many as rows and epsilon can describe. Where that is fewer
-    than there are, a tenth of epsilon goes to finding those that go together most."""
+    criterion: Criterion = setting("distance", title="How tables are compared", labels=CRITERIA)  # noqa: RUF009
+    """How a sample of the model is compared with the original rows, for two columns at a time: by the total variation
+    between all cells, by the pMSE of all cells, or by the best tree of depth two. The distance works best: the pMSE is
+    a square and hardly separates good parameters from the best."""
+    parents: int | None = setting(None, title="Predictors per column")
+    """How many earlier columns predict each column. None: as many as rows and epsilon can describe. Where that is fewer
+    than there are, a tenth of epsilon goes to finding the ones that depend on each other most."""
     ratio: int = setting(2, title="Model rows per original row", advanced=True)
-    """Rows of the model for each original row when the two are compared. Two finds most; the paper has one."""
-    joint: int = setting(8, title="Most parameters in one walk", advanced=True)
-    """Models with no more parameters than this are drawn in one random walk, others column by column."""
+    """Rows of the model for each original row when the two are compared. Two works best; the paper uses one."""
     chains: int = setting(4, title="Random walks", advanced=True)
     """Random walks side by side: only several can show that they agree."""
     steps: int = setting(2_000, title="Steps of each walk", advanced=True)
     """Steps of each random walk, half of them to warm up."""
-    cp: float = setting(0.01, title="Complexity of CART", advanced=True)
-    """Share of misclassified rows that a split of CART must save (rpart's cp)."""
-    tree_depth: int = setting(30, title="Depth of CART", advanced=True)
-    """Most splits of CART on a path."""
     datasets: int = setting(1, title="Synthetic data sets", advanced=True)
     """Synthetic data sets (l in the paper), each with its own parameters and an equal share of epsilon."""
+
+    joint: ClassVar[int] = 8
+    """Models with no more parameters than this are drawn in one random walk, others column by column."""
+    bound_factor: ClassVar[int] = 1
+    """Times the proven bound on how far one row can move the score (docs/proofs.md)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("sampler", self.sampler, tuple(SAMPLERS))
         check_choice("numbers", self.numbers, tuple(LAWS))
-        check_choice("trees", self.trees, tuple(TREES))
-        check_choice("bound", self.bound, tuple(BOUNDS))
-        check_choice("prior", self.prior, tuple(PRIORS))
-        check_choice("over_pairs", self.over_pairs, tuple(OVER_PAIRS))
+        check_choice("criterion", self.criterion, tuple(CRITERIA))
         check_int("parents", self.parents, 1, 1_000, optional=True)
         check_int("ratio", self.ratio, 1, 10)
-        check_int("joint", self.joint, 0, 50)
         check_int("chains", self.chains, 2, 64)
         check_int("steps", self.steps, 200, 10**6)
-        check_between("cp", self.cp, 0, 1)
-        check_int("tree_depth", self.tree_depth, 1, 30)
         check_int("datasets", self.datasets, 1, 100)
 
     @classmethod
@@ -176,20 +155,15 @@ class PMSE(Mechanism):
 
     @classmethod
     def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:
-        """Also the best tree as a judge. The score is the same for random walks, whose kernel is audited by itself."""
+        """Also the best tree. The score is the same for random walks, whose kernel is audited by itself."""
         return {
             **super().audited(schema, n, epsilon),
-            "best tree": cls(trees="optimal", ratio=1),
+            "best tree": cls(criterion="optimal", ratio=1),
             "one parent": cls(parents=1),
         }
 
     def judge(self, guarantee: Guarantee) -> Guarantee:
-        """Only finite lists and a judge that one row moves little are proven."""
-        if self.trees == "greedy":
-            guarantee = guarantee.weakened(
-                "heuristic",
-                "Scored by greedy trees, which one row can move further than the bound that epsilon rests on.",
-            )
+        """Only draws from finite lists are proven."""
         if self.sampler == "lists":
             return guarantee
         return guarantee.weakened(
@@ -202,14 +176,14 @@ class PMSE(Mechanism):
         """One stage for each step, data sets together."""
         models = self._column_models(schema)
         limit = self._max_parents(models, n, budget.epsilon / self.datasets)
-        # Which columns will be leaned on is not known beforehand: the first ones stand for them, at the same price.
+        # Which predictors will be chosen is not known beforehand: the first ones stand for them, at the same price.
         parents = None if limit is None else tuple(tuple(candidates(models, j)[:limit]) for j in range(len(models)))
         steps = self._steps(models, parents)
         choosing, shares = share_out(models, steps, budget, limit)
         merged: dict[str, Fraction] = {} if choosing is None else {CHOOSING: choosing.epsilon}
         for step, share in zip(steps, shares, strict=True):
             merged[step.label] = merged.get(step.label, Fraction(0)) + share.epsilon
-        sensitivity = self._looseness * sensitivity_of(self._judge, n, self._model_rows(n))
+        sensitivity = self.bound_factor * sensitivity_of(JUDGES[self.criterion], n, self._model_rows(n))
         scores = pairs = 0.0
         for step, share in zip(steps, shares, strict=True):
             search = self._box_search(step, models, share.epsilon / self.datasets, sensitivity)
@@ -304,23 +278,20 @@ class PMSE(Mechanism):
         starts = mean + std * ndtri(np.clip(noise.uniform(self.chains * step.size), 1e-12, 1 - 1e-12)).reshape(
             self.chains, step.size
         )
-        if self.prior == "flat":
-            mean, spread = np.zeros_like(mean), np.full_like(mean, FLAT_STD)
-        else:
-            spread = std
+        centre, spread = self._walk_prior(mean, std)
 
         def scored(lines: FloatArray) -> FloatArray:
-            return -objective(step.filled(theta, lines), step.last, step.pairs, worst=self.over_pairs == "worst")
+            return -objective(step.filled(theta, lines), step.last, step.pairs)
 
-        max_rate = MAX_RATE[self.trees]
+        max_rate = MAX_RATE[self.criterion]
 
         def walked(generator: np.random.Generator, scale: float) -> Chains:
             scale = max(scale, float(objective.sensitivity) / max_rate)  # less than epsilon allows is private, too
 
             def log_density(lines: FloatArray, heat: float) -> FloatArray:
                 # Equation 2, times the prior: exp(-eps u / (2 du)) pi(theta).
-                total: FloatArray = heat / scale * scored(lines) - 0.5 * np.square((lines - mean) / spread).sum(axis=1)
-                return total
+                log_prior: FloatArray = -0.5 * np.square((lines - centre) / spread).sum(axis=1)
+                return heat / scale * scored(lines) + log_prior
 
             state = starts
             for attempt in range(ATTEMPTS):
@@ -350,9 +321,11 @@ class PMSE(Mechanism):
         return chains.state
 
     def _objective(self, table: PrivateTable, models: tuple[ColumnModel, ...], randomness: Randomness) -> PMSEObjective:
-        if self.trees != "greedy":
-            return PMSEObjective(table, models, randomness, judge=self._judge)
-        return CartObjective(table, models, randomness, cp=self.cp, depth=self.tree_depth)
+        return PMSEObjective(table, models, randomness, judge=JUDGES[self.criterion])
+
+    def _walk_prior(self, mean: FloatArray, std: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of the prior that random walks use."""
+        return mean, std
 
     def _column_models(self, schema: Schema) -> tuple[ColumnModel, ...]:
         models = column_models(schema, self.numbers)
@@ -367,12 +340,12 @@ class PMSE(Mechanism):
         return models
 
     def _steps(self, models: tuple[ColumnModel, ...], parents: Parents | None) -> tuple[FitStep, ...]:
-        return (
-            small_groups(models, parents) if self.sampler == "lists" else blocks_of_columns(models, self.joint, parents)
-        )
+        if self.sampler == "lists":
+            return small_groups(models, parents)
+        return blocks_of_columns(models, self.joint, parents)
 
     def _max_parents(self, models: tuple[ColumnModel, ...], n: int, epsilon: Fraction) -> int | None:
-        """Columns that a column may lean on; None for all before it."""
+        """Predictors that a column may have; None for all columns before it."""
         if self.parents is None and sum(model.size for model in models) <= self.joint:
             return None
         return max_parents(models, n * epsilon, self.parents)
@@ -387,22 +360,14 @@ class PMSE(Mechanism):
             CANDIDATES[size],
             float(epsilon / (2 * sensitivity)),
             REACH * float(std[step.indices].max()),
-            straight=self.trees == "distance",
+            straight=self.criterion == "distance",
         )
 
     def _model_rows(self, n: int) -> int:
         return min(self.ratio * n, max(n, MAX_MODEL_ROWS)) if self.ratio > 1 else n
 
-    @property
-    def _looseness(self) -> int:
-        return 1 if self.bound == "tight" else 2
-
     def _sensitivity(self, objective: PMSEObjective) -> Fraction:
-        return self._looseness * objective.sensitivity
-
-    @property
-    def _judge(self) -> int:
-        return JUDGES.get(self.trees, TREE)  # for CART, what would hold for the best tree
+        return self.bound_factor * objective.sensitivity
 
 
 def _report(progress: Progress, number: int, parts: int, stage: str, done: float, /, *points: Point) -> None:
@@ -412,13 +377,10 @@ def _report(progress: Progress, number: int, parts: int, stage: str, done: float
 
 def _report_walk(report: StepProgress, attempt: int, walked: ChainProgress) -> None:
     """A walk's progress with its live trace. Most walks need no second attempt, so the first gets most of the bar."""
-    report(
-        1 - 0.1**attempt + 0.9 * 0.1**attempt * walked.done,
-        Point(series="Steps accepted (%)", x=walked.step, y=100 * walked.acceptance),
-        Point(series="Log density of the first walk", x=walked.step, y=walked.log_density),
-        *(
-            ()
-            if walked.rhat is None
-            else (Point(series="R-hat (agreement of the walks)", x=walked.step, y=walked.rhat),)
-        ),
-    )
+    values = {
+        "Steps accepted (%)": 100 * walked.acceptance,
+        "Log density of the first walk": walked.log_density,
+        "R-hat (agreement of the walks)": walked.rhat,
+    }
+    points = [Point(series=name, x=walked.step, y=value) for name, value in values.items() if value is not None]
+    report(1 - 0.1**attempt + 0.9 * 0.1**attempt * walked.done, *points)

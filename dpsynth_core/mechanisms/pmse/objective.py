@@ -116,14 +116,13 @@ class PMSEObjective:
         """Centre and spread of every settled feature."""
         return self._centre, self._spread
 
-    def __call__(self, thetas: FloatArray, last: int, pairs: IntArray, *, worst: bool = False) -> FloatArray:
+    def __call__(self, thetas: FloatArray, last: int, pairs: IntArray) -> FloatArray:
         """The score of each line of parameters for the columns from ``first`` to ``last``.
 
         Args:
             thetas: One line for each candidate.
             last: The last column of the block.
             pairs: Pairs of columns whose scores are averaged; twice the same for a column by itself.
-            worst: Take the largest over the pairs instead of the mean.
         """
         correlation = correlations(self._features, self.models[self.first].before)
 
@@ -133,7 +132,6 @@ class PMSEObjective:
                 self.first,
                 last,
                 pairs,
-                worst,
                 self._judge,
                 self._layout,
                 self._original,
@@ -157,28 +155,15 @@ class PMSEObjective:
     def settle(self, theta: FloatArray, last: int) -> None:
         """Fix the block's columns at these parameters."""
         for j in range(self.first, last + 1):
-            form, levels, steps, nullable, before, size, features = self._layout[j, :7]
-            correlation = correlations(self._features, before)
-            given = natural(form, levels, nullable, before, theta[:size], correlation)
-            theta = theta[size:]
+            model, layout = self.models[j], self._layout[j]
+            given = natural(layout, theta[: model.size], correlations(self._features, model.before))
+            theta = theta[model.size :]
             values, latent = self._values[j], np.empty(self._features.shape[1])
-            draw_column(
-                form,
-                levels,
-                steps,
-                nullable,
-                before,
-                given,
-                self._features,
-                self._random.z[j],
-                self._random.gap[j],
-                values,
-                latent,
-            )
-            own = slice(before, before + features)
-            feature_scales(form, levels, values, self._centre[own], self._spread[own])
-            features_of(form, levels, values, latent, self._centre[own], self._spread[own], self._features[own])
-            assign_cells(form, levels, values, self._original[j], self._synthetic_cells[j], self._original_cells[j])
+            draw_column(layout, given, self._features, self._random.z[j], self._random.gap[j], values, latent)
+            own = slice(model.before, model.before + model.features)
+            feature_scales(layout, values, self._centre[own], self._spread[own])
+            features_of(layout, values, latent, self._centre[own], self._spread[own], self._features[own])
+            assign_cells(layout, values, self._original[j], self._synthetic_cells[j], self._original_cells[j])
             self.natural.append(given)
 
 
@@ -205,27 +190,18 @@ def warm_up() -> None:
 
 
 def _layout(model: ColumnModel) -> tuple[int, ...]:
-    """For compiled code."""
+    """For compiled code: how the column is made, its parameters and features, and its cells."""
     cells = (model.levels or CELLS) + model.column.nullable
-    return (
-        model.form,
-        model.levels,
-        model.steps,
-        int(model.column.nullable),
-        model.before,
-        model.size,
-        model.features,
-        cells,
-        int(model.form == NOMINAL),
-        1 if model.levels else CELLS_TOGETHER,
-    )
+    together = 1 if model.levels else CELLS_TOGETHER
+    return *model.layout, model.size, model.features, cells, int(model.form == NOMINAL), together
 
 
 @compiled
-def assign_cells(  # noqa: PLR0917
-    form: int, levels: int, made: FloatArray, given: FloatArray, cells: Int32Array, original: Int32Array
+def assign_cells(
+    layout: IntArray, made: FloatArray, given: FloatArray, cells: Int32Array, original: Int32Array
 ) -> None:
     """The cells of a column's synthetic and original values; what is missing comes last."""
+    form, levels = layout[0], layout[1]
     if form >= ORDERED:
         for row in range(len(made)):
             cells[row] = levels if np.isnan(made[row]) else int(made[row])
@@ -265,7 +241,6 @@ def _scores(  # noqa: PLR0917
     first: int,
     last: int,
     pairs: IntArray,
-    worst: bool,
     judge: int,
     layout: IntArray,
     original: FloatArray,
@@ -287,16 +262,15 @@ def _scores(  # noqa: PLR0917
     for line in range(len(thetas)):
         start = 0
         for j in range(first, last + 1):
-            form, levels, steps, nullable = layout[j, 0], layout[j, 1], layout[j, 2], layout[j, 3]
             before, size, own = layout[j, 4], layout[j, 5], layout[j, 6]
             known = correlation if j == first else correlations(features, before)
-            parameters = natural(form, levels, nullable, before, thetas[line, start : start + size], known)
+            parameters = natural(layout[j], thetas[line, start : start + size], known)
             start += size
-            draw_column(form, levels, steps, nullable, before, parameters, features, z[j], gap[j], values, latent)
+            draw_column(layout[j], parameters, features, z[j], gap[j], values, latent)
             if block > 1:
-                feature_scales(form, levels, values, centre[:own], spread[:own])
-                features_of(form, levels, values, latent, centre, spread, features[before : before + own])
-            assign_cells(form, levels, values, original[j], a_cells[j - first], o_cells[j - first])
+                feature_scales(layout[j], values, centre[:own], spread[:own])
+                features_of(layout[j], values, latent, centre, spread, features[before : before + own])
+            assign_cells(layout[j], values, original[j], a_cells[j - first], o_cells[j - first])
         total = 0.0
         for p in range(len(pairs)):
             i, k = pairs[p, 0], pairs[p, 1]
@@ -304,15 +278,13 @@ def _scores(  # noqa: PLR0917
             o, o_other = _line(o_cells, original_cells, i, first), _line(o_cells, original_cells, k, first)
             size, other = layout[i, 7], layout[k, 7]
             if judge == DISTANCE:
-                found = distance(a, a_other, o, o_other, size, other, layout[i, 9], layout[k, 9])
-                total = max(total, found) if worst else total + found / len(pairs)
+                total += distance(a, a_other, o, o_other, size, other, layout[i, 9], layout[k, 9]) / len(pairs)
                 continue
             if judge == SQUARES:
                 gain = all_cells(a, a_other, o, o_other, size, other, layout[i, 9], layout[k, 9])
             else:
                 gain = best_pair(a, a_other, o, o_other, size, other, layout[i, 8], layout[k, 8])
             # N pMSE = sum a^2 / (a + o) - m^2 / N
-            pmse = (gain - made * made / rows) / rows
-            total = max(total, pmse) if worst else total + pmse / len(pairs)
+            total += (gain - made * made / rows) / rows / len(pairs)
         scores[line] = total
     return scores

@@ -1,6 +1,6 @@
-"""Which earlier columns each column leans on, where it cannot lean on all of them: chosen privately.
+"""Which earlier columns predict each column, where there is not enough to pay for all of them: chosen privately.
 
-A column that leans on all columns before it has one parameter or more for each, and epsilon is shared by all of them.
+A column that depends on all columns before it has one parameter or more for each, and epsilon is shared by all of them.
 Where rows and epsilon are few, a few strong ties described well are worth more than all ties described badly.
 """
 
@@ -23,25 +23,25 @@ RANGES = 8
 """Equal ranges that a number is cut into when ties are compared."""
 CHOOSING = "which columns go together"
 CHOOSING_SHARE = Fraction(1, 10)
-"""Of epsilon, for finding what columns lean on."""
+"""Of epsilon, for choosing predictors."""
 ENOUGH_EACH = 300
-"""Rows times epsilon for each parameter, from which on columns lean on more than one other."""
+"""Rows times epsilon for each parameter, from which on columns have more than one predictor."""
 DEPENDENCE_SENSITIVITY = 3
 """Times 1/n: the most that one replaced row can change a tie (docs/proofs.md, section 14)."""
 
 
 def selections(models: tuple[ColumnModel, ...], limit: int) -> int:
-    """How many choices there are: none for a column that may lean on all that it could lean on."""
+    """How many choices there are: none for a column that may have all its candidates."""
     return sum(limit for j in range(len(models)) if len(candidates(models, j)) > limit)
 
 
 def candidates(models: tuple[ColumnModel, ...], j: int) -> list[int]:
-    """Earlier columns that column ``j`` could lean on."""
+    """Earlier columns that could predict column ``j``."""
     return [i for i in range(j) if models[i].features] if models[j].weights_each else []
 
 
 def max_parameters(models: tuple[ColumnModel, ...], limit: int) -> list[int]:
-    """For each column the most parameters that it can have if it leans on no more than so many others."""
+    """For each column the most parameters that it can have with so many predictors."""
     sizes = []
     for j, model in enumerate(models):
         widest = sorted((models[i].features for i in candidates(models, j)), reverse=True)[:limit]
@@ -50,7 +50,7 @@ def max_parameters(models: tuple[ColumnModel, ...], limit: int) -> list[int]:
 
 
 def max_parents(models: tuple[ColumnModel, ...], worth: Fraction, wanted: int | None) -> int | None:
-    """Columns that a column may lean on; None for all before it.
+    """Predictors that a column may have; None for all columns before it.
 
     Args:
         models: One for each column.
@@ -68,7 +68,7 @@ def share_out(
     models: tuple[ColumnModel, ...], steps: tuple[FitStep, ...], budget: Budget, limit: int | None
 ) -> tuple[Budget | None, tuple[Budget, ...]]:
     """For finding parents, and for each step: by number of parameters, or where parents are drawn by how many there
-    can be, so that no column's share tells what it leans on."""
+    can be, so that no column's share reveals its predictors."""
     if limit is None or not steps:
         return None, budget.split(*(step.size for step in steps)) if steps else ()
     choosing, rest = budget.split(CHOOSING_SHARE, 1 - CHOOSING_SHARE)

@@ -52,22 +52,10 @@ class SequentialModel:
         features = np.zeros((len(self.centre), rows))
         values, latent = np.empty((len(self.models), rows)), np.empty(rows)
         for j, (model, given) in enumerate(zip(self.models, self.natural, strict=True)):
-            nullable = int(model.column.nullable)
-            draw_column(
-                model.form,
-                model.levels,
-                model.steps,
-                nullable,
-                model.before,
-                given,
-                features,
-                randomness.z[j],
-                randomness.gap[j],
-                values[j],
-                latent,
-            )
+            layout = np.array(model.layout)
+            draw_column(layout, given, features, randomness.z[j], randomness.gap[j], values[j], latent)
             own = slice(model.before, model.before + model.features)
-            features_of(model.form, model.levels, values[j], latent, self.centre[own], self.spread[own], features[own])
+            features_of(layout, values[j], latent, self.centre[own], self.spread[own], features[own])
         return values
 
 

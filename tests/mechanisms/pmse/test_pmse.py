@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpsynth_core as dp
+from benchmarks.papers.pmse_variants import PaperPMSE
+from dpsynth_core.mechanisms.parameters import parameters
 from dpsynth_core.mechanisms.pmse import mechanism as pmse
 from dpsynth_core.mechanisms.pmse import metropolis as walks
 from dpsynth_core.mechanisms.pmse.mechanism import PMSE
@@ -34,28 +36,41 @@ def bivariate(rows: int, seed: int = 0) -> dp.PrivateTable:
     return dp.PrivateTable(pd.DataFrame({"x1": x1, "x2": rng.normal(-2.5 + 0.5 * x1, 3)}), BIVARIATE.schema)
 
 
-CLAIMS: list[tuple[dict[str, Any], str]] = [
-    ({}, "proven"),
-    ({"bound": "paper"}, "proven"),
-    ({"trees": "cells"}, "proven"),
-    ({"trees": "optimal"}, "proven"),
-    ({"sampler": "metropolis"}, "asymptotic"),
-    ({"trees": "greedy"}, "heuristic"),
-    ({"trees": "greedy", "sampler": "metropolis", "steps": 200, "chains": 2}, "heuristic"),
+SHORT: dict[str, Any] = {"sampler": "metropolis", "steps": 200, "chains": 2}
+CLAIMS: list[tuple[PMSE, str]] = [
+    (PMSE(), "proven"),
+    (PMSE(criterion="cells"), "proven"),
+    (PMSE(criterion="optimal"), "proven"),
+    (PMSE(sampler="metropolis"), "asymptotic"),
+    (PaperPMSE(bound="paper"), "proven"),
+    (PaperPMSE(over_pairs="worst"), "proven"),
+    (PaperPMSE(prior="flat", **SHORT), "asymptotic"),
+    (PaperPMSE(cart=True, criterion="optimal"), "heuristic"),
+    (PaperPMSE(cart=True, criterion="optimal", **SHORT), "heuristic"),
 ]
 
 
-@pytest.mark.parametrize(("parameters", "status"), CLAIMS, ids=str)
-def test_each_way_of_drawing_claims_what_it_can(
-    parameters: dict[str, Any], status: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("mechanism", "status"), CLAIMS)
+def test_each_way_of_drawing_claims_what_it_can(mechanism: PMSE, status: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walks, "MAX_RHAT", np.inf)
     monkeypatch.setattr(walks, "MIN_ESS", 0)
     monkeypatch.setattr(pmse, "CANDIDATES", {1: 4, 2: 8, 3: 8})
-    release = dp.synthesize(bivariate(60), PMSE(**parameters), epsilon=1)
+    release = dp.synthesize(bivariate(60), mechanism, epsilon=1)
     assert release.guarantee.status == status
     assert sum(charge.budget.epsilon for charge in release.charges) == 1
     assert len(release.sample()) == 60
+
+
+def test_the_form_asks_for_little_and_the_papers_variants_are_not_in_it() -> None:
+    shown = {parameter.name for parameter in parameters(PMSE) if not parameter.advanced}
+    assert shown == {"sampler", "numbers", "criterion", "parents", "rows"}
+    assert not {parameter.name for parameter in parameters(PMSE)} & {"cart", "bound", "prior", "over_pairs", "cp"}
+    assert {parameter.title for parameter in parameters(PMSE)} >= {"Predictors per column"}
+
+
+def test_cart_takes_the_place_of_the_best_tree_only() -> None:
+    with pytest.raises(dp.ParameterError, match="criterion is 'distance'"):
+        PaperPMSE(cart=True)
 
 
 def neighbours(table: pd.DataFrame, row: pd.DataFrame) -> pd.DataFrame:
@@ -65,17 +80,17 @@ def neighbours(table: pd.DataFrame, row: pd.DataFrame) -> pd.DataFrame:
 @given(
     drawn=schema_and_table(max_rows=9),
     sampler=st.sampled_from(["lists", "metropolis"]),
-    trees=st.sampled_from(["distance", "cells", "optimal"]),
+    criterion=st.sampled_from(["distance", "cells", "optimal"]),
     seed=st.integers(0, 9),
 )
 @settings(max_examples=25, deadline=None)
 def test_no_row_moves_a_score_further_than_declared(
-    drawn: tuple[Schema, pd.DataFrame], sampler: Any, trees: Any, seed: int
+    drawn: tuple[Schema, pd.DataFrame], sampler: Any, criterion: Any, seed: int
 ) -> None:
     """Replay on a neighbour: the same calls, and every score within its sensitivity."""
     schema, frame = drawn
     other = neighbours(frame, frame.iloc[[len(frame) - 1]])
-    mechanism = PMSE(sampler=sampler, trees=trees, steps=200, chains=2, numbers="skewed")
+    mechanism = PMSE(sampler=sampler, criterion=criterion, steps=200, chains=2, numbers="skewed")
     recorder = Recorder(SeededNoise(Budget.of(1), seed))
     try:
         mechanism.fit(dp.PrivateTable(frame, schema), recorder)
@@ -87,15 +102,15 @@ def test_no_row_moves_a_score_further_than_declared(
     assert replay.excess <= 1
 
 
-@pytest.mark.parametrize("trees", ["distance", "cells", "optimal"])
-def test_an_outlier_moves_scores_no_further_than_any_other_row(trees: Any) -> None:
+@pytest.mark.parametrize("criterion", ["distance", "cells", "optimal"])
+def test_an_outlier_moves_scores_no_further_than_any_other_row(criterion: Any) -> None:
     table = bivariate(300)
     other = table.rows()
     other.iloc[0] = [52.0, -31.0]
     recorder = Recorder(SeededNoise(Budget.of(1), 0))
-    PMSE(trees=trees).fit(table, recorder)
+    PMSE(criterion=criterion).fit(table, recorder)
     replay = Replay(recorder)
-    PMSE(trees=trees).fit(dp.PrivateTable(other, table.schema), replay)
+    PMSE(criterion=criterion).fit(dp.PrivateTable(other, table.schema), replay)
     assert replay.finished
     assert 0 < replay.excess <= 1
 
@@ -144,13 +159,16 @@ def test_several_data_sets_share_epsilon() -> None:
 
 def test_the_papers_bound_halves_what_epsilon_buys() -> None:
     tight, loose = (
-        {charge.sensitivity for charge in dp.synthesize(bivariate(100), PMSE(bound=bound), epsilon=1, seed=1).charges}
+        {
+            charge.sensitivity
+            for charge in dp.synthesize(bivariate(100), PaperPMSE(bound=bound), epsilon=1, seed=1).charges
+        }
         for bound in ("tight", "paper")
     )
     assert {2 * value for value in tight} == loose
     (one,) = {
         charge.sensitivity
-        for charge in dp.synthesize(bivariate(100), PMSE(trees="optimal", ratio=1), epsilon=1).charges
+        for charge in dp.synthesize(bivariate(100), PMSE(criterion="optimal", ratio=1), epsilon=1).charges
     }
     assert one == Budget.of("1/200").epsilon
 
