@@ -1,4 +1,4 @@
-"""What a p-value is worth: the Mann-Whitney family (ordinary, private, calibrated) and how often each is wrong."""
+"""How reliable a p-value is: the Mann-Whitney family (ordinary, private, calibrated) and how often each is wrong."""
 
 from __future__ import annotations
 

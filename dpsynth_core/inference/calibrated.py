@@ -43,12 +43,11 @@ class CalibratedMannWhitney:
     error: float
     """Monte-Carlo standard error of the p-value: more simulations make it smaller."""
     simulations: int
-    """How many null releases were simulated."""
     statistic: float
     """How far apart the groups are in the release: a standardised U, seen past the mechanism's own distortion."""
     null_mean: float
     """Its mean over the simulations: what the mechanism does to groups that do not differ."""
-    null_deviation: float
+    null_std: float
     """Its standard deviation over the simulations; about 1 if the mechanism's noise did not matter."""
     ordinary: MannWhitney
     """The ordinary test on the same synthetic table, which takes it for real rows."""
@@ -136,7 +135,7 @@ def _outcome(
         simulations=len(simulated),
         statistic=float(statistic),
         null_mean=float(simulated.mean()),
-        null_deviation=float(simulated.std()),
+        null_std=float(simulated.std()),
         ordinary=ordinary,
         path=path,
     )

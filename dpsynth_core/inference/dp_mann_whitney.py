@@ -47,9 +47,7 @@ class DPMannWhitney:
     scale: float
     """Of the noise in ``statistic``."""
     guarantee: Guarantee
-    """What may be claimed."""
     charges: tuple[Charge, ...]
-    """What was spent on the size and on U."""
 
 
 def dp_mann_whitney(
@@ -137,9 +135,9 @@ def _first_group(labels: pd.Series[Any], levels: tuple[Any, Any], noise: Noise) 
 def doubled_u(values: FloatArray, first: BoolArray) -> int:
     """2 min(U1, U2): every pair counts 2, 1 or 0, and 1 if a value of it is missing."""
     known = ~np.isnan(values)
-    distinct, place = np.unique(values[known], return_inverse=True)
-    a = np.bincount(place[first[known]], minlength=len(distinct))
-    b = np.bincount(place[~first[known]], minlength=len(distinct))
+    distinct, index = np.unique(values[known], return_inverse=True)
+    a = np.bincount(index[first[known]], minlength=len(distinct))
+    b = np.bincount(index[~first[known]], minlength=len(distinct))
     n1, n2, known1, known2 = int(first.sum()), int((~first).sum()), int(a.sum()), int(b.sum())
     larger = int((a * (2 * np.cumsum(b) - b)).sum()) + n1 * n2 - known1 * known2
     return min(larger, 2 * n1 * n2 - larger)

@@ -42,7 +42,7 @@ TABLES_AT_ONCE = 250
 RUNS_PER_TASK = 10
 UNDECIDED = 0.4
 """A p-value above this after the first simulations will not come down to any usual level."""
-MOST_SORTED = 50_000
+MAX_SORTED = 50_000
 """Rows up to which every simulated row is ranked; beyond, sums of very many ranks are drawn instead."""
 FINE_CELLS = 4096
 
@@ -54,11 +54,8 @@ class ErrorRates:
     test: TestKind
     """Which test: ordinary or calibrated on the release, or the private one on the original."""
     epsilon: float
-    """The loss granted."""
     n1: int
-    """Rows of the first group."""
     n2: int
-    """Rows of the second group."""
     effect: float
     """The difference to be found, in standard deviations."""
     alpha: float
@@ -69,6 +66,32 @@ class ErrorRates:
     """Differences missed."""
     undefined: int
     """Repetitions, of both kinds together, whose table left nothing to test; they count as no difference reported."""
+
+    @classmethod
+    def of(
+        cls,
+        null: FloatArray,
+        signal: FloatArray,
+        *,
+        test: TestKind,
+        epsilon: float,
+        n1: int,
+        n2: int,
+        effect: float,
+        alpha: float,
+    ) -> ErrorRates:
+        """From p-values without and with a difference; not a number where there was nothing to test."""
+        return cls(
+            test=test,
+            epsilon=epsilon,
+            n1=n1,
+            n2=n2,
+            effect=effect,
+            alpha=alpha,
+            type_one=Proportion(count=int((null <= alpha).sum()), reps=len(null)),
+            type_two=Proportion(count=len(signal) - int((signal <= alpha).sum()), reps=len(signal)),
+            undefined=int(np.isnan(null).sum() + np.isnan(signal).sum()),
+        )
 
     @property
     def power(self) -> Proportion:
@@ -135,24 +158,11 @@ def error_rates(
     if delta is None:
         needed = test == "dp" or (mechanism is not None and mechanism.needs_delta)
         delta = DELTA if needed else 0
-    experiment = Experiment(
-        mechanism=mechanism,
-        budget=Budget.of(epsilon, delta),
-        bins=bins,
-        test=test,
-        simulations=simulations,
-    )
+    budget = Budget.of(epsilon, delta)
+    experiment = Experiment(mechanism=mechanism, budget=budget, bins=bins, test=test, simulations=simulations)
     null, signal = experiment.pvalues(both, reps, np.random.SeedSequence(seed), progress, workers)
-    return ErrorRates(
-        test=test,
-        epsilon=float(experiment.budget.epsilon),
-        n1=n1,
-        n2=n - n1,
-        effect=effect,
-        alpha=alpha,
-        type_one=Proportion(count=int((null <= alpha).sum()), reps=reps),
-        type_two=Proportion(count=reps - int((signal <= alpha).sum()), reps=reps),
-        undefined=int(np.isnan(null).sum() + np.isnan(signal).sum()),
+    return ErrorRates.of(
+        null, signal, test=test, epsilon=float(budget.epsilon), n1=n1, n2=n - n1, effect=effect, alpha=alpha
     )
 
 
@@ -161,15 +171,10 @@ class Experiment:
     """A mechanism, a budget and a test: what is done to every simulated table."""
 
     mechanism: Mechanism | None
-    """What releases the table."""
     budget: Budget
-    """The loss granted."""
     bins: int
-    """Cells of the value column."""
     test: TestKind
-    """Which test."""
     simulations: int
-    """Null releases for each calibrated test."""
 
     def pvalues(
         self,
@@ -224,12 +229,12 @@ class Experiment:
 
         Stopping early can turn a low p-value into a high one, though hardly ever does, and never the reverse.
         """
-        places = GroupIndices(values=law.shape[1])
-        observed, simulated = null_statistics(law, released, places, FEWEST, rng)
+        indices = GroupIndices(values=law.shape[1])
+        observed, simulated = null_statistics(law, released, indices, FEWEST, rng)
         pvalues = calibrated_pvalue(observed, simulated)
         open_still = pvalues <= UNDECIDED
         if self.simulations > FEWEST and open_still.any():
-            _, more = null_statistics(law, released[open_still], places, self.simulations - FEWEST, rng)
+            _, more = null_statistics(law, released[open_still], indices, self.simulations - FEWEST, rng)
             together = np.concatenate([simulated[open_still], more], axis=1)
             pvalues[open_still] = calibrated_pvalue(observed[open_still], together)
         return pvalues
@@ -265,7 +270,7 @@ class Experiment:
 def doubled_us(population: Population, reps: int, rng: np.random.Generator, progress: Progress) -> IntArray:
     """2 min(U1, U2) of that many simulated originals; of very large ones with values rounded to 1/4096 of the range."""
     parts = []
-    rounded = population.n > MOST_SORTED
+    rounded = population.n > MAX_SORTED
     step = max(1, ROWS_AT_ONCE // (2 * FINE_CELLS if rounded else population.n))
     for start in range(0, reps, step):
         progress("Simulating private tests", start / reps)
@@ -288,15 +293,15 @@ def ordinary_pvalues(released: FloatArray, rng: np.random.Generator, *, centre: 
         return np.where(tests.defined, tests.pvalue, np.nan)
     pairs = tests.n1 * tests.n2
     defined = pairs > 0
-    if released[0].sum() > MOST_SORTED:
+    if released[0].sum() > MAX_SORTED:
         # Within a cell U has mean ab/2 and variance ab(a + b + 1)/12; the sum over so many rows is normal.
         first, second = released[:, 0], released[:, 1]
         within = (first * second * (first + second + 1)).sum(axis=1) / 12
         u = tests.statistic + np.sqrt(within) * rng.standard_normal(len(within))
     else:
         u = u_within_cells(released[:, 0], released[:, 1], rng) / 2
-    deviation = np.sqrt(np.where(defined, pairs / 12 * (tests.n1 + tests.n2 + 1), 1.0))
-    pvalue = np.clip(erfc((np.abs(u - pairs / 2) - 0.5) / deviation / np.sqrt(2.0)), 0.0, 1.0)
+    std = np.sqrt(np.where(defined, pairs / 12 * (tests.n1 + tests.n2 + 1), 1.0))
+    pvalue = np.clip(erfc((np.abs(u - pairs / 2) - 0.5) / std / np.sqrt(2.0)), 0.0, 1.0)
     return np.where(defined, pvalue, np.nan)
 
 

@@ -22,9 +22,7 @@ class GroupComparison:
     """A value column and two levels of a group column, checked against the declared facts."""
 
     value: Column
-    """What is compared: its values have an order."""
     group: Column
-    """What tells the groups apart."""
     levels: tuple[Any, Any]
     """The two groups, the first one first."""
 

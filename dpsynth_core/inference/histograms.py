@@ -38,9 +38,7 @@ class GroupIndices:
     """Where the two groups and the values stand in a table of counts."""
 
     first: int = 0
-    """Index of the first group."""
     second: int = 1
-    """Index of the second group."""
     values: int
     """How many values there are, not counting the missing one at the end."""
 
@@ -56,9 +54,7 @@ class HistogramLaw(ABC):
     shape: tuple[int, int]
     """Groups and values, missing levels included."""
     n: int
-    """Rows of the original."""
     rows: int
-    """Rows of the synthetic table."""
     centre: bool
     """Whether rows lie at the middle of their cell, so that all rows of a cell are tied."""
     group_first: bool = True
@@ -87,7 +83,7 @@ class HistogramLaw(ABC):
         """Group sizes and the common distribution under the null, estimated from released counts."""
 
     @abstractmethod
-    def statistic(self, released: FloatArray, places: GroupIndices) -> FloatArray:
+    def statistic(self, released: FloatArray, indices: GroupIndices) -> FloatArray:
         """How far apart the two groups are in each released table, seen past the mechanism's own distortion."""
 
 
@@ -96,7 +92,6 @@ class NoisyCounts(HistogramLaw):
     """Discrete Laplace noise on every cell; cells below a threshold are emptied; the rest is rescaled and rounded."""
 
     scale: float
-    """Of the noise."""
     threshold: int
     """Smallest noisy count that is kept."""
 
@@ -139,9 +134,9 @@ class NoisyCounts(HistogramLaw):
             return from_shares(released, self.n)
         return from_noisy_counts(released, self.n, self.scale)
 
-    def statistic(self, released: FloatArray, places: GroupIndices) -> FloatArray:
+    def statistic(self, released: FloatArray, indices: GroupIndices) -> FloatArray:
         """The standardised U of what stands out from the noise."""
-        return weighted_z(*places.of(released if self.threshold > 1 else self._standing_out(released)))
+        return weighted_z(*indices.of(released if self.threshold > 1 else self._standing_out(released)))
 
     def _standing_out(self, released: FloatArray) -> FloatArray:
         """Soft threshold on a cell's count over all groups, shared by the groups as released."""
@@ -158,7 +153,6 @@ class SmoothedCounts(HistogramLaw):
     """Rows drawn one by one with chances proportional to count + alpha."""
 
     alpha: float
-    """Added to every cell."""
 
     def _run(self, counts: IntArray | FloatArray, rng: np.random.Generator) -> FloatArray:
         chances = counts + self.alpha
@@ -169,7 +163,7 @@ class SmoothedCounts(HistogramLaw):
         """Take the smoothing out again."""
         return from_smoothed_counts(released, self.n, self.alpha)
 
-    def statistic(self, released: FloatArray, places: GroupIndices) -> FloatArray:
+    def statistic(self, released: FloatArray, indices: GroupIndices) -> FloatArray:
         """U - n1 n2 / 2 of the counts with the smoothing taken out, over its standard error.
 
         Smoothing draws a small group closer to the uniform law than a large one, so that groups of unequal size
@@ -178,7 +172,7 @@ class SmoothedCounts(HistogramLaw):
         delta method's: the released rows are independent draws, and each adds its slope.
         """
         step = (self.n + math.prod(self.shape) * self.alpha) / self.rows  # of an unsmoothed count, for one more row
-        seen_first, seen_second = places.of(released)
+        seen_first, seen_second = indices.of(released)
         first, second = seen_first * step - self.alpha, seen_second * step - self.alpha
         slope_first = np.cumsum(second, axis=-1) - second / 2 - second.sum(axis=-1, keepdims=True) / 2
         slope_second = first.sum(axis=-1, keepdims=True) / 2 - np.cumsum(first, axis=-1) + first / 2

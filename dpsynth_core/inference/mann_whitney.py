@@ -38,9 +38,7 @@ class MannWhitney:
     pvalue: float
     """Chance of a U at least as far from n1 n2 / 2 if both groups came from one distribution."""
     n1: int
-    """Size of the first group."""
     n2: int
-    """Size of the second group."""
     method: Literal["asymptotic", "exact"]
     """Which law the p-value is from: normal with ties corrected, or exact."""
 
@@ -57,13 +55,11 @@ class CountTests:
     statistic: FloatArray
     """U of the first group."""
     z: FloatArray
-    """(U - n1 n2 / 2) over its deviation with ties corrected, without a continuity correction; 0 where undefined."""
+    """(U - n1 n2 / 2) over its standard deviation, corrected for ties only; 0 where undefined."""
     pvalue: FloatArray
     """Two-sided, from the normal law; 1 where undefined."""
     n1: FloatArray
-    """Size of the first group."""
     n2: FloatArray
-    """Size of the second group."""
     defined: BoolArray
     """Whether there was anything to test: both groups present and not all values equal."""
 
@@ -103,10 +99,10 @@ def mann_whitney(
     if (y is None) == (groups is None):
         raise ParameterError("y", "both or neither of y and groups", allowed="one of them")
     first, second = (_sample("x", x), _sample("y", y)) if groups is None else split_groups(x, groups, levels)
-    values, place = np.unique(np.concatenate([first, second]), return_inverse=True)
-    a = np.bincount(place[: len(first)], minlength=len(values))
-    b = np.bincount(place[len(first) :], minlength=len(values))
-    tied = len(values) < len(place)
+    values, index = np.unique(np.concatenate([first, second]), return_inverse=True)
+    a = np.bincount(index[: len(first)], minlength=len(values))
+    b = np.bincount(index[len(first) :], minlength=len(values))
+    tied = len(values) < len(index)
     if method not in ("auto", "asymptotic", "exact"):
         raise ParameterError("method", method, allowed="auto, asymptotic, exact")
     tests = mann_whitney_counts(a[None], b[None], continuity=continuity)
@@ -161,16 +157,16 @@ def _count_tests(a: FloatArray, b: FloatArray, *, continuity: bool) -> CountTest
     spread = np.where(possible, (n + 1) - ties / np.where(possible, n * (n - 1), 1.0), 0.0)
     # All values equal: the spread vanishes but for rounding.
     defined = possible & (spread > 1e-9 * n)
-    deviation = np.sqrt(np.where(defined, pairs / 12 * spread, 1.0))
+    std = np.sqrt(np.where(defined, pairs / 12 * spread, 1.0))
     distance = u - pairs / 2
-    z = np.where(defined, distance / deviation, 0.0)
+    z = np.where(defined, distance / std, 0.0)
     shifted = np.abs(distance) - (0.5 if continuity else 0.0)
-    pvalue = np.where(defined, np.clip(erfc(shifted / deviation / np.sqrt(2.0)), 0.0, 1.0), 1.0)
+    pvalue = np.where(defined, np.clip(erfc(shifted / std / np.sqrt(2.0)), 0.0, 1.0), 1.0)
     return CountTests(statistic=u, z=z, pvalue=pvalue, n1=n1, n2=n2, defined=defined)
 
 
 def weighted_z(first: FloatArray, second: FloatArray) -> FloatArray:
-    """U - n1 n2 / 2 over its deviation, for counts that need not be whole; the ordinary z for large n; else 0."""
+    """(U - n1 n2 / 2) over its standard deviation for large n, from counts or weights; 0 where undefined."""
     n1, n2, together = first.sum(axis=-1), second.sum(axis=-1), first + second
     n, pairs = n1 + n2, n1 * n2
     below = np.cumsum(second, axis=-1) - second / 2
@@ -178,8 +174,8 @@ def weighted_z(first: FloatArray, second: FloatArray) -> FloatArray:
     size = np.where(n > 0, n, 1.0)
     spread = size - (together * together * together).sum(axis=-1) / (size * size)
     defined = (pairs > 0) & (spread > 1e-9 * size)
-    deviation = np.sqrt(np.where(defined, pairs / 12 * spread, 1.0))
-    return np.where(defined, distance / deviation, 0.0)
+    std = np.sqrt(np.where(defined, pairs / 12 * spread, 1.0))
+    return np.where(defined, distance / std, 0.0)
 
 
 def effect_size(first: FloatArray, second: FloatArray) -> float:

@@ -21,16 +21,16 @@ CELLS_AT_ONCE = 200_000
 
 
 def null_statistics(
-    law: HistogramLaw, released: FloatArray, places: GroupIndices, simulations: int, rng: np.random.Generator
+    law: HistogramLaw, released: FloatArray, indices: GroupIndices, simulations: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """The statistic of each released table of counts, and those of simulated null releases for each."""
-    observed = law.statistic(released, places)
+    observed = law.statistic(released, indices)
     simulated = np.empty((len(released), simulations))
     step = max(1, CELLS_AT_ONCE // (simulations * math.prod(law.shape)))
     for start in range(0, len(released), step):
         part = released[start : start + step]
         null = law.nuisance(part).draw(simulations, rng)
-        simulated[start : start + step] = law.statistic(law.run(null, rng), places).reshape(len(part), -1)
+        simulated[start : start + step] = law.statistic(law.run(null, rng), indices).reshape(len(part), -1)
     return observed, simulated
 
 
@@ -39,11 +39,9 @@ class CountedRelease:
     """A release of a histogram mechanism over nothing but a group and a value, as counts."""
 
     law: HistogramLaw
-    """What the mechanism does to counts."""
     counts: FloatArray
     """Synthetic rows by group and value, missing levels included."""
-    places: GroupIndices
-    """Where the two groups stand."""
+    indices: GroupIndices
 
     @classmethod
     def of(
@@ -60,7 +58,7 @@ class CountedRelease:
             return None  # the grid does not keep the groups apart
         table = PrivateTable(synthetic, schema)
         shape = axes[group].size, axes[value].size
-        place = np.ravel_multi_index((axes[group].locate(table), axes[value].locate(table)), shape)
+        index = np.ravel_multi_index((axes[group].locate(table), axes[value].locate(table)), shape)
         law = law_of(
             mechanism,
             shape,
@@ -73,11 +71,11 @@ class CountedRelease:
         first, second = comparison.codes
         return cls(
             law=law,
-            counts=np.bincount(place, minlength=math.prod(shape)).reshape(shape).astype(np.float64),
-            places=GroupIndices(first=first, second=second, values=axes[value].slots),
+            counts=np.bincount(index, minlength=math.prod(shape)).reshape(shape).astype(np.float64),
+            indices=GroupIndices(first=first, second=second, values=axes[value].slots),
         )
 
     def statistics(self, simulations: int, rng: np.random.Generator) -> tuple[float, FloatArray]:
         """The release's own statistic and those of simulated null releases."""
-        observed, simulated = null_statistics(self.law, self.counts[None], self.places, simulations, rng)
+        observed, simulated = null_statistics(self.law, self.counts[None], self.indices, simulations, rng)
         return float(observed[0]), simulated[0]

@@ -10,9 +10,9 @@ import numpy as np
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.errors import ParameterError
 
-MOST_EXACT_STEPS = 50_000_000
+MAX_EXACT_STEPS = 50_000_000
 """Additions that an exact law may take."""
-MOST_EXACT_LOGS = 700.0
+MAX_EXACT_LOGS = 700.0
 """Natural logarithm of the largest number of arrangements: beyond it a float cannot hold their number."""
 SMALL_GROUP = 24
 """Beyond this many in the smaller group, the corrected normal law is within 1e-4 of the exact one."""
@@ -24,7 +24,7 @@ def can_be_exact(n1: int, n2: int) -> bool:
     """Whether the exact law is within reach."""
     steps = min(n1, n2) * (n1 * n2 + 1)
     arrangements = math.lgamma(n1 + n2 + 1) - math.lgamma(n1 + 1) - math.lgamma(n2 + 1)
-    return steps <= MOST_EXACT_STEPS and arrangements <= MOST_EXACT_LOGS
+    return steps <= MAX_EXACT_STEPS and arrangements <= MAX_EXACT_LOGS
 
 
 @lru_cache(maxsize=64)
@@ -86,11 +86,11 @@ def smaller_u(n1: int, n2: int, most: int | None = None) -> tuple[FloatArray, Fl
 
 def _edgeworth(n1: int, n2: int) -> tuple[FloatArray, FloatArray]:
     n = n1 + n2
-    mean, deviation = n1 * n2 / 2, math.sqrt(n1 * n2 * (n + 1) / 12)
+    mean, std = n1 * n2 / 2, math.sqrt(n1 * n2 * (n + 1) / 12)
     # Excess kurtosis of U (Fix & Hodges 1955).
     kurtosis = -1.2 * (n1**2 + n2**2 + n1 * n2 + n) / (n1 * n2 * (n + 1))
     z = np.linspace(0.0, _REACH, _NODES)
     density = np.exp(-z * z / 2) * (1 + kurtosis / 24 * (z**4 - 6 * z**2 + 3))
     weights = np.maximum(density, 0.0)
     weights[0] /= 2
-    return mean - deviation * z, weights / weights.sum()
+    return mean - std * z, weights / weights.sum()

@@ -48,13 +48,11 @@ def row_statistics(comparisons: Sequence[GroupComparison], table: pd.DataFrame) 
 
 
 def _z(first: FloatArray, second: FloatArray) -> float:
-    values, place = np.unique(np.concatenate([first, second]), return_inverse=True)
+    values, index = np.unique(np.concatenate([first, second]), return_inverse=True)
     if not len(values):
         return 0.0
-    a, b = (
-        np.bincount(part, minlength=len(values)).astype(np.float64)
-        for part in (place[: len(first)], place[len(first) :])
-    )
+    groups = np.split(index, [len(first)])
+    a, b = (np.bincount(group, minlength=len(values)).astype(np.float64) for group in groups)
     return float(weighted_z(a, b))
 
 

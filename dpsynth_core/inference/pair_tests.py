@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from dpsynth_core.arrays import FloatArray
 from dpsynth_core.errors import ParameterError, check_between
 from dpsynth_core.inference.calibrated import CalibratedMannWhitney, calibrate
 from dpsynth_core.inference.experiments import ALPHA
@@ -26,11 +25,10 @@ class PairTest:
     """One value column against the group."""
 
     value: str
-    """The column."""
     synthetic: MannWhitney | None
     """The ordinary test on the synthetic table; None where there is nothing to test."""
     calibrated: CalibratedMannWhitney | None
-    """The calibrated test, if asked for."""
+    """The calibrated test, if it was asked for."""
     original: MannWhitney | None
     """The ordinary test on the original, if given: private, for internal review."""
     holm: float | None
@@ -38,14 +36,28 @@ class PairTest:
     bh: float | None
     """p-value after Benjamini and Hochberg's: below alpha, at most that share of false ones among the discoveries."""
     problem: str
-    """Why there is no test, in words; empty where there is one."""
+    """Why there is no test; empty where there is one."""
 
     @property
     def pvalue(self) -> float | None:
         """The one that counts: calibrated where there is one, else ordinary."""
-        if self.calibrated is not None:
-            return self.calibrated.pvalue
-        return None if self.synthetic is None else self.synthetic.pvalue
+        test = self.calibrated or self.synthetic
+        return None if test is None else test.pvalue
+
+    def row(self) -> dict[str, Any]:
+        """As a line of a table."""
+        ordinary = self.synthetic
+        return {
+            "column": self.value,
+            "effect": ordinary and ordinary.effect,
+            "U": ordinary and ordinary.statistic,
+            "p, ordinary": ordinary and ordinary.pvalue,
+            "p, calibrated": self.calibrated and self.calibrated.pvalue,
+            "p, Holm": self.holm,
+            "p, Benjamini-Hochberg": self.bh,
+            "p, original": self.original and self.original.pvalue,
+            "problem": self.problem,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +65,8 @@ class AllPairTests:
     """All tests against one group."""
 
     group: str
-    """The column of the groups."""
     levels: tuple[Any, Any]
-    """The two groups."""
     alpha: float
-    """Significance level."""
     pairs: tuple[PairTest, ...]
     """One for each ordered column, the smallest p-value first."""
     releasable: bool
@@ -73,17 +82,14 @@ class AllPairTests:
         """Low p-values to expect if no column differed and the test were valid."""
         return self.alpha * self.tested
 
-    def _below(self, pvalues: Sequence[float | None]) -> int:
-        return sum(p is not None and p <= self.alpha for p in pvalues)
-
     @property
     def sentence(self) -> str:
         """How to read the table."""
-        low = self._below([pair.pvalue for pair in self.pairs])
-        holm, bh = self._below([pair.holm for pair in self.pairs]), self._below([pair.bh for pair in self.pairs])
+        pvalues = ([getattr(pair, name) for pair in self.pairs] for name in ("pvalue", "holm", "bh"))
+        low, holm, bh = (sum(p is not None and p <= self.alpha for p in each) for each in pvalues)
         calibrated = any(pair.calibrated is not None for pair in self.pairs)
         kind = "calibrated" if calibrated else "ordinary"
-        warning = "" if calibrated else " The ordinary test takes noise for difference: calibrate before believing any."
+        warning = "" if calibrated else " The ordinary test mistakes noise for a difference: calibrate it first."
         return (
             f"{self.tested} {kind} tests at level {self.alpha:g}: {low} with a low p-value, where about "
             f"{self.by_chance:.2g} would be expected by chance alone if nothing differed and the test were valid. "
@@ -92,19 +98,7 @@ class AllPairTests:
 
     def frame(self) -> pd.DataFrame:
         """As a table."""
-        return pd.DataFrame(
-            {
-                "column": [pair.value for pair in self.pairs],
-                "effect": [pair.synthetic.effect if pair.synthetic else None for pair in self.pairs],
-                "U": [pair.synthetic.statistic if pair.synthetic else None for pair in self.pairs],
-                "p, ordinary": [pair.synthetic.pvalue if pair.synthetic else None for pair in self.pairs],
-                "p, calibrated": [pair.calibrated.pvalue if pair.calibrated else None for pair in self.pairs],
-                "p, Holm": [pair.holm for pair in self.pairs],
-                "p, Benjamini-Hochberg": [pair.bh for pair in self.pairs],
-                "p, original": [pair.original.pvalue if pair.original else None for pair in self.pairs],
-                "problem": [pair.problem for pair in self.pairs],
-            }
-        )
+        return pd.DataFrame([pair.row() for pair in self.pairs])
 
 
 def all_pairs(
@@ -145,35 +139,30 @@ def all_pairs(
     comparisons = [GroupComparison.of(schema, value=name, group=group, levels=levels) for name in names]
     tests = [_test(comparison, synthetic) for comparison in comparisons]
     possible = [i for i, (test, _) in enumerate(tests) if test is not None]
-    found: dict[int, CalibratedMannWhitney] = {}
+    outcomes: list[CalibratedMannWhitney] = []
     if calibrated and possible:
+        chosen = [comparisons[i] for i in possible]
         outcomes = calibrate(
-            release,
-            [comparisons[i] for i in possible],
-            synthetic,
-            simulations=simulations,
-            seed=seed,
-            progress=progress,
-            workers=workers,
+            release, chosen, synthetic, simulations=simulations, seed=seed, progress=progress, workers=workers
         )
-        found = dict(zip(possible, outcomes, strict=True))
+    found = dict(zip(possible, outcomes, strict=False))
+    ordinary = [test.pvalue for test, _ in tests if test is not None]
+    pvalues = [test.pvalue for test in outcomes] or ordinary
+    by_holm = dict(zip(possible, holm(pvalues), strict=True))
+    by_bh = dict(zip(possible, benjamini_hochberg(pvalues), strict=True))
     rows = None if original is None else original.rows()
-    pvalues = [found[i].pvalue if i in found else _pvalue(tests[i][0]) for i in possible]
-    adjusted = dict(zip(possible, zip(holm(pvalues), benjamini_hochberg(pvalues), strict=True), strict=True))
-    pairs = []
-    for i, (test, problem) in enumerate(tests):
-        by_holm, by_bh = adjusted.get(i, (None, None))
-        pairs.append(
-            PairTest(
-                value=names[i],
-                synthetic=test,
-                calibrated=found.get(i),
-                problem=problem,
-                holm=by_holm,
-                bh=by_bh,
-                original=None if rows is None else _test(comparisons[i], rows)[0],
-            )
+    pairs = [
+        PairTest(
+            value=names[i],
+            synthetic=test,
+            calibrated=found.get(i),
+            original=None if rows is None else _test(comparisons[i], rows)[0],
+            holm=by_holm.get(i),
+            bh=by_bh.get(i),
+            problem=problem,
         )
+        for i, (test, problem) in enumerate(tests)
+    ]
     pairs.sort(key=lambda pair: 2.0 if pair.pvalue is None else pair.pvalue)
     return AllPairTests(
         group=group, levels=comparisons[0].levels, alpha=alpha, pairs=tuple(pairs), releasable=original is None
@@ -188,10 +177,6 @@ def _test(comparison: GroupComparison, table: pd.DataFrame) -> tuple[MannWhitney
         return None, str(error)
 
 
-def _pvalue(test: MannWhitney | None) -> float:
-    return 1.0 if test is None else test.pvalue
-
-
 def holm(pvalues: ArrayLike) -> list[float]:
     """p-values after Holm's step-down correction (1979).
 
@@ -199,9 +184,11 @@ def holm(pvalues: ArrayLike) -> list[float]:
         >>> holm([0.01, 0.04, 0.03])
         [0.03, 0.06, 0.06]
     """
-    p, order = _ordered(pvalues)
-    stepped = np.maximum.accumulate((len(p) - np.arange(len(p))) * p[order])
-    return _restored(stepped, order)
+    p = np.asarray(pvalues, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    out = np.empty(len(p))
+    out[order] = np.minimum(np.maximum.accumulate((len(p) - np.arange(len(p))) * p[order]), 1.0)
+    return [float(value) for value in out]
 
 
 def benjamini_hochberg(pvalues: ArrayLike) -> list[float]:
@@ -211,17 +198,6 @@ def benjamini_hochberg(pvalues: ArrayLike) -> list[float]:
         >>> benjamini_hochberg([0.01, 0.04, 0.03])
         [0.03, 0.04, 0.04]
     """
-    p, order = _ordered(pvalues)
-    scaled = p[order] * len(p) / np.arange(1, len(p) + 1)
-    return _restored(np.minimum.accumulate(scaled[::-1])[::-1], order)
+    from scipy.stats import false_discovery_control  # noqa: PLC0415  slow to import
 
-
-def _ordered(pvalues: ArrayLike) -> tuple[FloatArray, Any]:
-    p = np.asarray(pvalues, dtype=np.float64)
-    return p, np.argsort(p, kind="stable")
-
-
-def _restored(values: FloatArray, order: Any) -> list[float]:
-    out = np.empty(len(values))
-    out[order] = np.minimum(values, 1.0)
-    return [float(value) for value in out]
+    return [float(value) for value in false_discovery_control(np.asarray(pvalues, dtype=np.float64))]

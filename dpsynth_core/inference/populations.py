@@ -17,7 +17,7 @@ from dpsynth_core.table.schema import Schema
 
 LOWER, UPPER = 1.0, 100.0
 """Range of the paper's simulated values (Montoya Perez et al., section 4.1)."""
-MEAN, NULL_DEVIATION, SIGNAL_DEVIATION = 50.0, 2.0, 1.0
+MEAN, NULL_STD, SIGNAL_STD = 50.0, 2.0, 1.0
 VALUE, GROUP = "value", "group"
 
 
@@ -38,17 +38,15 @@ class NormalDistribution(GroupDistribution):
     """The normal law."""
 
     mean: float
-    """Its mean."""
-    deviation: float
-    """Its standard deviation."""
+    std: float
 
     def below(self, x: FloatArray) -> FloatArray:
         """P(X <= x)."""
-        return np.asarray(ndtr((x - self.mean) / self.deviation), dtype=np.float64)
+        return np.asarray(ndtr((x - self.mean) / self.std), dtype=np.float64)
 
     def draw(self, rng: np.random.Generator, size: tuple[int, int]) -> FloatArray:
         """Independent values."""
-        return rng.normal(self.mean, self.deviation, size)
+        return rng.normal(self.mean, self.std, size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +56,7 @@ class HistogramDistribution(GroupDistribution):
     shares: tuple[float, ...]
     """Of the cells, adding up to one."""
     lower: float
-    """Left end of the range."""
     upper: float
-    """Right end of the range."""
     shift: float = 0.0
     """How far it is moved, in units of the value."""
 
@@ -75,7 +71,7 @@ class HistogramDistribution(GroupDistribution):
         return scaled
 
     @property
-    def deviation(self) -> float:
+    def std(self) -> float:
         """Standard deviation: between the cells' centres, and of the uniform law within them."""
         centres, width = (self._edges[1:] + self._edges[:-1]) / 2, self._edges[1] - self._edges[0]
         mean = float(np.dot(self.shares, centres))
@@ -97,17 +93,12 @@ class Population:
     """Two groups of fixed sizes."""
 
     n1: int
-    """Rows of the first group."""
     n2: int
-    """Rows of the second group."""
     first: GroupDistribution
-    """Where the first comes from."""
     second: GroupDistribution
-    """Where the second comes from."""
     lower: float = LOWER
     """Left end of the declared range; values beyond are moved to it."""
     upper: float = UPPER
-    """Right end of the declared range."""
 
     @property
     def n(self) -> int:
@@ -169,15 +160,15 @@ def populations(
     if shape is None:
         step = (upper - lower) / (UPPER - LOWER)
 
-        def gaussian(shift: float, deviation: float) -> NormalDistribution:
-            return NormalDistribution(mean=lower + (MEAN + shift - LOWER) * step, deviation=deviation * step)
+        def gaussian(shift: float, std: float) -> NormalDistribution:
+            return NormalDistribution(mean=lower + (MEAN + shift - LOWER) * step, std=std * step)
 
-        null = gaussian(0.0, NULL_DEVIATION)
-        first, second = gaussian(effect * SIGNAL_DEVIATION, SIGNAL_DEVIATION), gaussian(0.0, SIGNAL_DEVIATION)
+        null = gaussian(0.0, NULL_STD)
+        first, second = gaussian(effect * SIGNAL_STD, SIGNAL_STD), gaussian(0.0, SIGNAL_STD)
         return of(null, null), of(first, second)
     shares = np.asarray(shape, dtype=np.float64)
     if shares.ndim != 1 or not np.isfinite(shares).all() or (shares < 0).any() or not shares.sum() > 0:
         raise ParameterError("shape", f"{shares.shape}", allowed="one share from 0 for each cell, not all of them 0")
     flat = HistogramDistribution(shares=tuple((shares / shares.sum()).tolist()), lower=lower, upper=upper)
-    moved = HistogramDistribution(shares=flat.shares, lower=lower, upper=upper, shift=effect * flat.deviation)
+    moved = HistogramDistribution(shares=flat.shares, lower=lower, upper=upper, shift=effect * flat.std)
     return of(flat, flat), of(moved, flat)

@@ -1,4 +1,4 @@
-"""What a low p-value on a release is worth: the chances of a false and of a missed discovery in one's own setting.
+"""How reliable a low p-value on a release is: the chances of a false and of a missed discovery in one's own setting.
 
 Computed from the mechanism, its epsilon and the groups' sizes alone, by simulation: no private row is looked at.
 """
@@ -30,7 +30,6 @@ class Reliability:
     """Errors of each test over epsilon. Not private: nothing of the table is in it but public sizes."""
 
     ordinary: tuple[ErrorRates, ...]
-    """The ordinary test on the release, by epsilon."""
     calibrated: tuple[ErrorRates, ...]
     """The calibrated test on the release; empty where it was not asked for."""
     reference: tuple[ErrorRates, ...]
@@ -88,10 +87,10 @@ def calibrated_verdict(rates: ErrorRates) -> str:
 
 def _of_100(share: Proportion) -> str:
     """A share as people of a hundred; never a bare 0 or 100 unless all repetitions agree."""
-    whole = round(100 * share.estimate)
-    if whole == 0 and share.count:
+    rounded = round(100 * share.estimate)
+    if rounded == 0 and share.count:
         return "fewer than 1"
-    return "more than 99" if whole == 100 and share.count < share.reps else f"about {whole}"
+    return "more than 99" if rounded == 100 and share.count < share.reps else f"about {rounded}"
 
 
 def p_value_reliability(
@@ -120,7 +119,7 @@ def p_value_reliability(
         mechanism: With its parameters.
         n1: Rows of the first group: public, or estimated from the release.
         n2: Rows of the second group.
-        effect: Difference worth finding, in standard deviations.
+        effect: The difference that matters, in standard deviations.
         bins: Cells of the value column, where the mechanism has no number of its own.
         epsilons: Where to look.
         today: The epsilon in use; added to ``epsilons`` if it is not among them.
@@ -173,13 +172,16 @@ def p_value_reliability(
         ordinary=curves["ordinary"],
         calibrated=curves.get("calibrated", ()),
         today=marked,
-        reference=_reference(both, grid, effect, reps, alpha, seed, part_of(progress, steps - 1, steps)),
+        reference=_reference(
+            both, grid, effect=effect, reps=reps, alpha=alpha, seed=seed, progress=part_of(progress, steps - 1, steps)
+        ),
     )
 
 
-def _reference(  # noqa: PLR0917  the order of arguments is that of the caller's
+def _reference(
     both: tuple[Population, Population],
     grid: Sequence[float],
+    *,
     effect: float,
     reps: int,
     alpha: float,
@@ -188,24 +190,10 @@ def _reference(  # noqa: PLR0917  the order of arguments is that of the caller's
 ) -> tuple[ErrorRates, ...]:
     """The private test on the original; U does not depend on epsilon, so one set of tables serves the whole curve."""
     rng = np.random.default_rng([seed, 2])
-    n1, n = both[0].n1, both[0].n
+    n1, n2, n = both[0].n1, both[0].n2, both[0].n
     doubled = [doubled_us(population, reps, rng, part_of(progress, i, 2)) for i, population in enumerate(both)]
     out = []
     for epsilon in grid:
-        null, signal = (
-            int((dp_pvalues(u, n1, n, epsilon=epsilon, delta=DELTA, rng=rng) <= alpha).sum()) for u in doubled
-        )
-        out.append(
-            ErrorRates(
-                test="dp",
-                epsilon=epsilon,
-                n1=n1,
-                n2=n - n1,
-                effect=effect,
-                alpha=alpha,
-                undefined=0,
-                type_one=Proportion(count=null, reps=reps),
-                type_two=Proportion(count=reps - signal, reps=reps),
-            )
-        )
+        null, signal = (dp_pvalues(u, n1, n, epsilon=epsilon, delta=DELTA, rng=rng) for u in doubled)
+        out.append(ErrorRates.of(null, signal, test="dp", epsilon=epsilon, n1=n1, n2=n2, effect=effect, alpha=alpha))
     return tuple(out)

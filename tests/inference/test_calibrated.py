@@ -135,7 +135,7 @@ def test_counts_and_runs_of_the_mechanism_agree() -> None:
     )[:, 0]
     # Both are near the ordinary z at this epsilon; means and deviations agree within four standard errors.
     assert abs(runs.mean() - by_counts.null_mean) < 4 * runs.std() / 10
-    assert runs.std() == pytest.approx(by_counts.null_deviation, rel=4 / math.sqrt(200))
+    assert runs.std() == pytest.approx(by_counts.null_std, rel=4 / math.sqrt(200))
 
 
 def test_a_cancel_is_heard() -> None:

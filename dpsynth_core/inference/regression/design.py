@@ -12,9 +12,9 @@ from dpsynth_core.errors import ParameterError
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.private_table import PrivateTable
 
-MOST_LEVELS = 10
+MAX_LEVELS = 10
 """Labels up to which a column can be a predictor: each but the first gets a coefficient."""
-MOST_TERMS = 30
+MAX_TERMS = 30
 ROWS_PER_TERM = 10
 """Rows that every coefficient needs where predictors are chosen for the reader."""
 
@@ -26,7 +26,6 @@ class Term:
     name: str
     """For people; holds column names and labels, which are untrusted text."""
     column: str
-    """Where it comes from."""
     middle: float
     """The value, in the column's own unit, that is scaled to zero."""
     half: float
@@ -38,7 +37,6 @@ class Design:
     """What a regression is fitted to."""
 
     outcome: Term
-    """The left-hand side."""
     terms: tuple[Term, ...]
     """The right-hand side, without the intercept."""
     y: FloatArray
@@ -75,7 +73,7 @@ def build(table: PrivateTable, outcome: str, predictors: Iterable[str]) -> Desig
             raise ParameterError("predictors", name, allowed="columns other than the outcome")
         if not can_be_predictor(table.schema[name]):
             raise ParameterError(
-                "predictors", name, allowed=f"numbers, dates, or at most {MOST_LEVELS} labels", remedy="Leave it out."
+                "predictors", name, allowed=f"numbers, dates, or at most {MAX_LEVELS} labels", remedy="Leave it out."
             )
         own, values, _ = _columns(table, table.schema[name], predictor=True)
         blocks += values
@@ -92,7 +90,7 @@ def can_be_outcome(column: Column) -> bool:
 
 def can_be_predictor(column: Column) -> bool:
     """Numbers and dates, or few labels."""
-    return column.is_numeric or column.levels <= MOST_LEVELS
+    return column.is_numeric or column.levels <= MAX_LEVELS
 
 
 def is_logistic(column: Column) -> bool:
@@ -109,7 +107,7 @@ def choose(table: PrivateTable, outcome: str | None, predictors: Sequence[str] |
     candidates = [name for name in names if can_be_outcome(table.schema[name])] if outcome is None else [outcome]
     numeric = [name for name in candidates if table.schema[name].is_numeric and _varies(table, name)]
     able = numeric or [name for name in candidates if _varies(table, name)]
-    limit = min(MOST_TERMS, rows // ROWS_PER_TERM)
+    limit = min(MAX_TERMS, rows // ROWS_PER_TERM)
     best: tuple[float, tuple[str, ...]] = (-1.0, ())
     for name in able:
         others = [other for other in names if other != name and can_be_predictor(table.schema[other])]
@@ -185,8 +183,8 @@ def _strongest(design: Design, limit: int) -> tuple[str, ...]:
     strength = np.abs((X - X.mean(axis=0)).T @ (design.y - design.y.mean())) / X.std(axis=0)
     owners = [term.column for term in design.terms]
     by_column: dict[str, float] = {}
-    for place, value in zip(kept, strength, strict=True):
-        by_column[owners[place]] = max(by_column.get(owners[place], 0.0), float(value))
+    for index, value in zip(kept, strength, strict=True):
+        by_column[owners[index]] = max(by_column.get(owners[index], 0.0), float(value))
     chosen: set[str] = set()
     for name in sorted(by_column, key=lambda name: -by_column[name]):
         limit -= owners.count(name)

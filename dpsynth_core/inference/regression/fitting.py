@@ -21,9 +21,9 @@ from dpsynth_core.inference.regression.design import Design, Term, estimable
 CombiningRule: TypeAlias = Literal["simple", "proper", "between"]
 """How the variance of a mean over several synthetic tables is estimated."""
 
-LOGISTIC_DEVIATION = math.pi / math.sqrt(3)
+LOGISTIC_STD = math.pi / math.sqrt(3)
 """Of the standard logistic law: the unit of the latent outcome of a logistic regression."""
-MOST_STEPS = 100
+MAX_STEPS = 100
 WEAKEST_PENALTY = 1e-6
 """On squared coefficients, per row: keeps them finite where the terms separate the labels perfectly."""
 
@@ -35,11 +35,9 @@ class Fit:
     estimate: FloatArray
     """Not a number where the rows cannot tell."""
     variance: FloatArray
-    """Of each estimate."""
     freedom: float
     """Degrees of freedom behind the variance; infinite for large-sample ones."""
     rows: int
-    """That it was fitted to."""
 
     @property
     def error(self) -> FloatArray:
@@ -66,11 +64,11 @@ def fit(design: Design, *, logistic: bool) -> Fit:
     # Back from standardised terms to the scale from -1 to 1: b_j = c_j / s_j, b_0 = c_0 - sum c_j m_j / s_j.
     back = np.diag(np.append(1.0, 1 / spread))
     back[0, 1:] = -middle / spread
-    places = [0, *(1 + j for j in kept)]
+    indices = [0, *(1 + j for j in kept)]
     size = len(design.terms) + 1
     unit, spreads = np.full(size, np.nan), np.full((size, size), np.nan)
-    unit[places] = back @ coefficients
-    spreads[np.ix_(places, places)] = back @ covariance @ back.T
+    unit[indices] = back @ coefficients
+    spreads[np.ix_(indices, indices)] = back @ covariance @ back.T
     return _in_units(design, unit, spreads, freedom, logistic=logistic)
 
 
@@ -111,7 +109,7 @@ def _logistic(Z: FloatArray, truth: np.ndarray) -> tuple[FloatArray, FloatArray,
     penalty[0, 0] = 0.0
     coefficients = np.zeros(Z.shape[1])
     coefficients[0] = special.logit(truth.mean())
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         chance = special.expit(Z @ coefficients)
         weight = np.maximum(chance * (1 - chance), 1e-12)
         information = (Z * weight[:, None]).T @ Z + penalty
@@ -156,5 +154,5 @@ def combined(fits: Sequence[Fit], n: int, rule: CombiningRule = "between") -> Fi
 def standardised(values: FloatArray, design: Design, *, logistic: bool) -> FloatArray:
     """Slopes in standard deviations of the outcome per standard deviation of the term, both of the original."""
     spread = np.array([term.half for term in design.terms]) * design.X.std(axis=0)
-    height = LOGISTIC_DEVIATION if logistic else design.outcome.half * design.y.std()
+    height = LOGISTIC_STD if logistic else design.outcome.half * design.y.std()
     return np.asarray(values[1:] * spread / height)
