@@ -5,7 +5,7 @@
  2  Times: measured, not asserted, by ``python -m benchmarks.page_waits``.
  3  From an example to Diagnostics in four clicks: ``test_diagnostics_browser``.
  4  axe-core, light and dark: ``test_every_page_is_accessible_and_every_chart_readable``.
- 5  Charts with alternative text, axis titles, 12 px and a table twin: the same, and ``tests/test_charts.py``.
+ 5  Charts with alternative text, axis titles, 12 px and a table twin: the same, and ``tests/charts``.
  6  Two colours and a pattern in both themes: the same.
  7  Epsilon spent and left: ``test_what_was_spent_is_shown_everywhere_and_never_falls``.
  8  A dialog before spending: ``test_synthesize_browser``, "a release states its price"; ``test_browser``, "every
@@ -17,13 +17,13 @@
 12  A disabled Next: ``test_next_lists_what_is_missing_until_nothing_is``.
 13  Origins and their warning: ``test_a_fact_read_from_the_data_is_held_against_every_later_page``.
 14  References, verdicts, worst items: ``test_diagnostics_browser``; permuted columns: ``tests/diagnostics``.
-15  What leaves and what stays, contents with SHA-256: ``test_release_browser``; ``tests/report``.
+15  What leaves and what stays, contents with SHA-256: ``test_release_browser``; ``tests/review``.
 
 Walks over ``STAGES`` take in all six pages (1, 4, 5, 6, 7). What else the last two answer for:
 
 Trade-offs spends nothing and judges nothing, so 3, 8 and 13 are not about it. Each of its sections is a page in all but
 name: 1, 4, 5, 6, 9 and 10 in ``test_tradeoffs_browser``; 5 for marks by keyboard, 11, and 15 (a private table is never
-used) in ``test_tradeoffs_page``; 14: every curve has a fresh sample's level, ``tests/test_tradeoff_charts.py``.
+used) in ``test_tradeoffs_page``; 14: every curve has a fresh sample's level, ``tests/charts``.
 
 Release: 8 (a double click records once), 9 (gathering is cancelled), 11 (thresholds), 12 (what an approval lacks), 14
 (references, permuted columns) and 15 in ``test_release_page``; 10, 13 and 15 in ``test_release_browser``.

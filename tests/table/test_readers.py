@@ -575,8 +575,17 @@ def test_workbook_types() -> None:
     table = read_table(workbook(sheet_xml(rows)))
     assert list(table.columns) == rows[0]
     assert kinds(table) == [
-        "int64", "Int64", "float64", "bool", "boolean", "datetime64[us]", "str", "str", "str", "float64",
-    ]  # fmt: skip
+        "int64",
+        "Int64",
+        "float64",
+        "bool",
+        "boolean",
+        "datetime64[us]",
+        "str",
+        "str",
+        "str",
+        "float64",
+    ]
     assert table["mixed"].tolist() == ["5", "five", "2020-01-02"]
     assert table["code"].tolist() == ["007", "008", "9"]
     assert table["day"].iloc[0] == pd.Timestamp(day)
