@@ -2,7 +2,7 @@
 
 Every message says what was wrong, what is allowed and what to do about it. None ever contains a cell of a
 private table: a value that appears in a message is one that a person typed (a parameter, a bound, a column
-name), so messages may be shown, logged and kept.
+name), so messages may be shown, logged and stored.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class DPSynthError(Exception):
-    """Base of every error that the core raises on purpose; its text can be shown to a user as it stands."""
+    """Base of every error that the core raises on purpose; its text can be shown to a user unchanged."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Errors travel home from worker processes; the default would call __init__ with the finished text.

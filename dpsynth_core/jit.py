@@ -13,7 +13,7 @@ import numba
 F = TypeVar("F", bound=Callable[..., Any])
 PACKAGE = Path(__file__).parent
 LONG = 0.2
-"""Seconds of compiling from which on a program is worth keeping."""
+"""Seconds of compiling from which on a program is stored."""
 
 
 def compiled(function: F) -> F:

@@ -1,12 +1,12 @@
-"""What a running mechanism tells those who wait: its stage, how far it is, and a few figures to watch."""
+"""What a running mechanism reports: its stage, how far it is, and a few figures to watch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Protocol
 
-MOST_POINTS = 1_000
-"""Points of one series that are kept; beyond them every other one is dropped."""
+MAX_POINTS = 1_000
+"""Of one series; beyond them every other one is dropped."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,9 +16,7 @@ class Point:
     series: str
     """Which line: the title of its vertical axis, with the unit."""
     x: float
-    """How far along it is."""
     y: float
-    """The value there."""
     along: str = "step"
     """Title of the horizontal axis: "step", "round", "epoch"."""
     releasable: bool = False
@@ -26,9 +24,9 @@ class Point:
 
 
 class Progress(Protocol):
-    """Told the stage and the share that is done, with whatever is worth drawing meanwhile; raises to cancel.
+    """Receives the stage, the share that is done, and points to draw meanwhile; raises to cancel.
 
-    A loop of quick steps keeps the name of its stage: a new name is told at once, the same one a few times a second.
+    A loop of quick steps keeps the name of its stage: a new name is reported at once, the same a few times a second.
     """
 
     def __call__(self, stage: str, done: float, /, *points: Point) -> None:
@@ -70,14 +68,13 @@ class Series:
     releasable: bool
     """Whether every point may be published."""
     points: list[tuple[float, float]] = field(default_factory=list)
-    """Where it has been."""
 
     def add(self, point: Point) -> None:
-        """One more point; one that is not releasable makes the whole line so."""
+        """One more point; if it is not releasable, neither is the line."""
         self.releasable = self.releasable and point.releasable
-        kept = self.points if len(self.points) < MOST_POINTS else self.points[::2]
-        # A new list: somebody may be drawing the old one.
-        self.points = [*kept, (point.x, point.y)]
+        before = self.points if len(self.points) < MAX_POINTS else self.points[::2]
+        # A new list, because the app may be drawing the old one.
+        self.points = [*before, (point.x, point.y)]
 
 
 def extend(lines: dict[str, Series], points: tuple[Point, ...]) -> None:

@@ -71,10 +71,10 @@ def p_value(observed: IntArray, law: FloatArray) -> float:
 # -------------------------------------------------------------------------------------------------- laws of samplers
 
 
-PAID: dict[str, Any] = {"sensitivity": HISTOGRAM_SENSITIVITY, "label": "law"}
+HISTOGRAM_PRICE: dict[str, Any] = {"sensitivity": HISTOGRAM_SENSITIVITY, "label": "law"}
 
 
-def _nobody(size: int) -> IntArray:
+def _no_cells(size: int) -> IntArray:
     """Names empty cells where there are none."""
     return np.zeros(size, dtype=np.int64)
 
@@ -132,14 +132,13 @@ def _sparse(epsilon: Fraction, threshold: int) -> SamplerLaw:
     steps = max(1, math.ceil(scale / 2))
 
     def sample(noise: Noise, draws: int) -> IntArray:
-        zeros = draws
-        nothing, pick = np.zeros(0, dtype=np.int64), partial(noise.distinct, zeros)
+        nothing, pick = np.zeros(0, dtype=np.int64), partial(noise.distinct, draws)
         drawn = noise.sparse_laplace(
-            nothing, nothing, zeros=zeros, threshold=threshold, pick=pick, **PAID, epsilon=epsilon
+            nothing, nothing, zeros=draws, threshold=threshold, pick=pick, **HISTOGRAM_PRICE, epsilon=epsilon
         )
         beyond = np.minimum((drawn.extra_values - threshold) // steps, 7)
-        cells = 1 + 2 * beyond + (drawn.extra_keys < zeros // 2)
-        return np.append(cells, np.zeros(zeros - len(cells), dtype=np.int64))
+        cells = 1 + 2 * beyond + (drawn.extra_keys < draws // 2)
+        return np.append(cells, np.zeros(draws - len(cells), dtype=np.int64))
 
     def expected(factor: float) -> FloatArray:
         reach = [_tail_probability(scale * factor, threshold + k * steps) for k in range(8)]
@@ -156,7 +155,9 @@ def _listed(epsilon: Fraction) -> SamplerLaw:
 
     def sample(noise: Noise, draws: int) -> IntArray:
         keys, values = np.arange(draws), np.full(draws, 7)
-        drawn = noise.sparse_laplace(keys, values, zeros=0, threshold=1, pick=_nobody, **PAID, epsilon=epsilon)
+        drawn = noise.sparse_laplace(
+            keys, values, zeros=0, threshold=1, pick=_no_cells, **HISTOGRAM_PRICE, epsilon=epsilon
+        )
         return np.searchsorted(edges, drawn.values - 7, side="right")
 
     return SamplerLaw(
@@ -171,7 +172,7 @@ def _decisions(scale: float, gap: int) -> SamplerLaw:
         charge = noise.open_charge("law", sensitivity=1, epsilon=1)
         keys, values = np.arange(draws), np.full(draws, threshold - gap)
         passed, _ = noise.decisions(
-            keys, values, zeros=0, threshold=threshold, pick=_nobody, scale=scale, charge=charge
+            keys, values, zeros=0, threshold=threshold, pick=_no_cells, scale=scale, charge=charge
         )
         return passed.astype(np.int64)
 

@@ -85,7 +85,7 @@ class StageAttack:
         return isinstance(self.first, Exponential | PermuteAndFlip)
 
 
-class _Frozen:
+class _FrozenPicks:
     """Makes a draw repeatable after its run: empty cells are named from a list, not by a run that has gone on."""
 
     def __init__(self, seed: np.random.SeedSequence) -> None:
@@ -109,10 +109,10 @@ class _Frozen:
         return replace(call, pick=lambda size: generator.choice(hidden, size=size, replace=False))
 
 
-class _Capturing(Recorder):
+class _CapturingRecorder(Recorder):
     """A recorder that keeps its paid draws repeatable."""
 
-    def __init__(self, source: Noise, frozen: _Frozen) -> None:
+    def __init__(self, source: Noise, frozen: _FrozenPicks) -> None:
         super().__init__(source)
         self._frozen = frozen
         self.calls: list[Call[Any]] = []
@@ -125,10 +125,10 @@ class _Capturing(Recorder):
         return super()._perform(call)
 
 
-class _Listening(Replay):
+class _CapturingReplay(Replay):
     """A replay that does the same."""
 
-    def __init__(self, recorder: Recorder, frozen: _Frozen) -> None:
+    def __init__(self, recorder: Recorder, frozen: _FrozenPicks) -> None:
         super().__init__(recorder)
         self._frozen = frozen
         self.calls: list[Call[Any]] = []
@@ -145,10 +145,10 @@ def stages(
 ) -> list[StageAttack]:
     """For every label the first draw whose input the row moves, frozen up to there."""
     own, naming = seed.spawn(2)
-    frozen = _Frozen(naming)
-    recorder = _Capturing(subject.source(subject.budget(epsilon), own), frozen)
+    frozen = _FrozenPicks(naming)
+    recorder = _CapturingRecorder(subject.source(subject.budget(epsilon), own), frozen)
     mechanism.fit(pair.tables[0], recorder)
-    replay = _Listening(recorder, frozen)
+    replay = _CapturingReplay(recorder, frozen)
     # What comes before a difference can be attacked; the difference itself is the replay's finding.
     with suppress(ReplayMismatchError):
         mechanism.fit(pair.tables[1], replay)

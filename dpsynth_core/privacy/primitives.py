@@ -67,7 +67,7 @@ class PaidCall(Call[Output]):
 
     @abstractmethod
     def distance(self, other: Self) -> float:
-        """See above; every draw on private values has its own."""
+        """Every draw on private values has its own."""
 
 
 # ------------------------------------------------------------------------------------------------- noise on every value

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from dpsynth_core.errors import LedgerError
-from dpsynth_core.progress import MOST_POINTS, Point, Series, extend
+from dpsynth_core.progress import MAX_POINTS, Point, Series, extend
 from dpsynth_core.runs.jobs import JobRunner, Message, StageMessage, WorkerProgress, on_private_table
 from dpsynth_core.table.examples import EXAMPLES
 from tests.runs import job_tasks
@@ -204,7 +204,7 @@ def test_a_long_line_is_thinned_and_one_private_point_makes_it_private() -> None
     for i in range(5_000):
         extend(lines, (Point(series="height", x=i, y=2 * i, releasable=i != 4_000),))
     line = lines["height"]
-    assert len(line.points) <= MOST_POINTS
+    assert len(line.points) <= MAX_POINTS
     assert line.points[-1] == (4_999, 9_998)
     assert line.points == sorted(line.points)
     assert not line.releasable
