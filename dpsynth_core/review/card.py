@@ -11,17 +11,17 @@ from dpsynth_core.review.gate import PublishableRelease
 from dpsynth_core.review.wording import claim, literal, meaning, unit
 from dpsynth_core.table.column import Column
 
-MOST_LABELS = 12
+MAX_LABELS = 12
 """Labels named in the card; the schema has them all."""
 
 
 def data_card(release: PublishableRelease) -> str:
     """Markdown text; every name that came from a file is escaped."""
-    said = release.publication
+    publication = release.publication
     parts = [
-        f"# {literal(said.title)}",
-        "**Synthetic data.** No row stands for a person. The rows were drawn from a noisy summary of a private table.",
-        *([literal(said.description)] if said.description.strip() else []),
+        f"# {literal(publication.title)}",
+        "**Synthetic data.** No row represents a person. The rows were drawn from a noisy summary of a private table.",
+        *([literal(publication.description)] if publication.description.strip() else []),
         _published(release),
         "## What is guaranteed",
         _guarantee(release),
@@ -38,13 +38,13 @@ def data_card(release: PublishableRelease) -> str:
 
 
 def _published(release: PublishableRelease) -> str:
-    said = release.publication
+    publication = release.publication
     facts = {
-        "Publisher": literal(said.publisher),
-        "Licence": literal(said.license),
-        "Published": said.published.isoformat() if said.published else "",
+        "Publisher": literal(publication.publisher),
+        "Licence": literal(publication.license),
+        "Published": publication.published.isoformat() if publication.published else "",
         "Rows": ", ".join(f"{len(table):,}" for table in release.tables),
-        "Rows of the original": f"{said.original_rows:,}" if said.original_rows else "",
+        "Rows of the original": f"{publication.original_rows:,}" if publication.original_rows else "",
     }
     return _bullets(f"{name}: {value}" for name, value in facts.items() if value.strip())
 
@@ -57,7 +57,7 @@ def _guarantee(release: PublishableRelease) -> str:
         f"**{claim(guarantee)}**",
         " ".join(part for part in (meaning(guarantee), together) if part),
         f"The unit of protection is {unit(guarantee.rows_per_person)}. The number of rows of the original counts as "
-        "public. Anything else released from the same original adds to this loss.",
+        "public. Anything else that is released from the same original adds to this loss.",
         _bullets(literal(caveat) for caveat in guarantee.caveats),
     ]
     return "\n\n".join(line for line in lines if line)
@@ -65,14 +65,14 @@ def _guarantee(release: PublishableRelease) -> str:
 
 def _use(release: PublishableRelease) -> str:
     lines = [
-        "Good for trying out code, teaching, and a first look at the shape of single columns and the pairs that the "
-        "method keeps.",
-        "Small counts are mostly noise; a rare combination of values may be there by chance, or missing by chance.",
-        "An ordinary test or confidence interval takes the rows for a sample of people. It does not know of the added "
-        "noise and can find differences that are not there. Confirm what matters on the original.",
+        "Use the rows to try out code, to teach, and for a first look at single columns and at the pairs of columns "
+        "that the method preserves.",
+        "Small counts are mostly noise: a rare combination of values may be present or missing by chance.",
+        "An ordinary test or confidence interval treats the rows as a sample of people. It ignores the added noise and "
+        "can find differences that do not exist. Confirm important results on the original.",
     ]
     if len(release.tables) == 1 and release.publication.original_rows is None:
-        lines.append("The number of rows here need not be that of the original.")
+        lines.append("The original may have a different number of rows.")
     return _bullets(lines)
 
 
@@ -82,15 +82,15 @@ def _columns(columns: Iterable[Column]) -> str:
         for c in columns
     ]
     return "\n".join(
-        ["| column | kind | values | may be missing | its facts come from |", "|---|---|---|---|---|", *rows]
+        ["| column | kind | values | may be missing | source of its facts |", "|---|---|---|---|---|", *rows]
     )
 
 
 def _range(column: Column) -> str:
     if column.is_numeric:
         return literal(f"{column.lower} to {column.upper}" + (f" {column.unit}" if column.unit else ""))
-    named = ", ".join(literal(label) for label in column.labels[:MOST_LABELS])
-    more = len(column.labels) - MOST_LABELS
+    named = ", ".join(literal(label) for label in column.labels[:MAX_LABELS])
+    more = len(column.labels) - MAX_LABELS
     return f"{named} and {more} more" if more > 0 else named
 
 
@@ -104,13 +104,13 @@ def _method(release: PublishableRelease) -> str:
 def _files() -> str:
     return _bullets(
         [
-            "`synthetic*.csv`, `synthetic*.parquet`: the rows. In the CSV, texts that a spreadsheet would take for a "
-            "formula begin with an apostrophe; the Parquet file has them as they are, with types.",
-            "`schema.json`: the public facts. `configuration.json`: mechanism, parameters and budget, exactly.",
+            "`synthetic*.csv`, `synthetic*.parquet`: the rows. In the CSV, texts that a spreadsheet would treat as a "
+            "formula begin with an apostrophe; the Parquet file has them unchanged, with types.",
+            "`schema.json`: the public facts. `configuration.json`: the exact mechanism, parameters and budget.",
             "`croissant.json`: the same for machines (Croissant 1.0, MLCommons).",
             "`reproduce.py`: runs the same pipeline on another table with this schema, or on simulated rows. The noise "
             "is fresh each time, so the rows differ.",
-            "`SHA256SUMS`: what each file must hash to; `sha256sum -c SHA256SUMS` checks.",
+            "`SHA256SUMS`: checksums of all files; verify them with `sha256sum -c SHA256SUMS`.",
         ]
     )
 

@@ -1,7 +1,8 @@
 """The reviewer's checklist: what is claimed, what is asked, what was measured, and what follows.
 
-A failed claim on privacy is final: no reviewer can wave it through. A failed threshold is the reviewer's own, so it can
-be overruled with a reason that is kept. What nobody has looked at is open, and nothing open can be approved.
+A failed claim about privacy is final: no reviewer can overrule it. A failed threshold is the reviewer's own, so it can
+be overruled with a reason, which is recorded. A claim that nobody has looked at is open, and nothing open can be
+approved.
 """
 
 from __future__ import annotations
@@ -25,9 +26,7 @@ class Checklist:
     """Every check of one release, and what a reviewer may do about it."""
 
     checks: tuple[ChecklistItem, ...]
-    """In order."""
     releasable: Literal[False] = False
-    """Never: it rests on diagnostics."""
 
     def __getitem__(self, key: str) -> ChecklistItem:
         return next(check for check in self.checks if check.key == key)
@@ -48,7 +47,7 @@ class Checklist:
 
     @property
     def state(self) -> CheckState:
-        """The worst."""
+        """The worst of all items."""
         return max((check.state for check in self.checks), key=STATES.index)
 
     @property
@@ -59,8 +58,8 @@ class Checklist:
         if self.of("open"):
             return "Not yet. Evidence is missing."
         if self.overrulable:
-            return "Not as it stands. Something misses your thresholds."
-        return "Yes, with warnings to weigh." if self.of("warn") else "Yes. Everything you asked for holds."
+            return "Not yet. At least one of your thresholds is missed."
+        return "Yes, but weigh the warnings." if self.of("warn") else "Yes. All your requirements are met."
 
 
 def checklist(
@@ -79,7 +78,7 @@ def checklist(
         outcome: The release.
         n: Rows of the original, which are public.
         thresholds: What the reviewer asks.
-        evidence: What was found by comparing it with the original; None: nobody has looked.
+        evidence: What comparing it with the original showed; None: nobody has looked.
         account: The data set's account.
         charge: The ledger's entry for this run.
         public: Whether the data are public or simulated, so that nothing is charged (teaching).

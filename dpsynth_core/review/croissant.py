@@ -18,14 +18,17 @@ from dpsynth_core.table.column import Column
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
 FORMATS = {
-    "csv": "text/csv", "parquet": "application/x-parquet", "json": "application/json", "md": "text/markdown",
+    "csv": "text/csv",
+    "parquet": "application/x-parquet",
+    "json": "application/json",
+    "md": "text/markdown",
     "py": "text/x-python",
-}  # fmt: skip
+}
 _CROISSANT_TERMS = (
-    "citeAs", "column", "equivalentProperty", "extract", "field", "fileProperty", "fileObject", "fileSet", "format",
-    "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet", "references", "regex",
-    "repeated", "replace", "samplingRate", "separator", "source", "subField", "transform",
-)  # fmt: skip
+    *("citeAs", "column", "equivalentProperty", "extract", "field", "fileProperty", "fileObject", "fileSet", "format"),
+    *("includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet", "references"),
+    *("regex", "repeated", "replace", "samplingRate", "separator", "source", "subField", "transform"),
+)
 _CONTEXT: dict[str, Any] = {
     "@language": "en",
     "@vocab": "https://schema.org/",
@@ -48,25 +51,25 @@ def croissant(release: PublishableRelease, files: Mapping[str, bytes]) -> str:
         release: What is published.
         files: The bundle's other files by name, for their hashes.
     """
-    said = release.publication
+    publication = release.publication
     facts: dict[str, Any] = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS_TO,
-        "name": said.title,
-        "description": f"{said.description} Synthetic rows. {claim(release.guarantee)}".strip(),
+        "name": publication.title,
+        "description": f"{publication.description} Synthetic rows. {claim(release.guarantee)}".strip(),
         "version": "1.0.0",
         "rai:personalSensitiveInformation": claim(release.guarantee),
         "additionalProperty": _privacy(release),
         "distribution": [_file(name, content) for name, content in files.items()],
         "recordSet": [_records(release, name) for name in files if name.endswith(".parquet")],
     }
-    if said.license.strip():
-        facts["license"] = said.license
-    if said.publisher.strip():
-        facts["publisher"] = {"@type": "sc:Organization", "name": said.publisher}
-    if said.published is not None:
-        facts["datePublished"] = said.published.isoformat()
+    if publication.license.strip():
+        facts["license"] = publication.license
+    if publication.publisher.strip():
+        facts["publisher"] = {"@type": "sc:Organization", "name": publication.publisher}
+    if publication.published is not None:
+        facts["datePublished"] = publication.published.isoformat()
     return json.dumps(facts, indent=2, ensure_ascii=False)
 
 
@@ -116,18 +119,18 @@ def _records(release: PublishableRelease, file: str) -> dict[str, Any]:
         "@type": "cr:RecordSet",
         "@id": identifier,
         "name": identifier,
-        "description": "One synthetic row after the other; none stands for a person.",
+        "description": "Synthetic rows; none represents a person.",
         "field": [
             {
                 "@type": "cr:Field",
-                # A number, not the column's name, which may be any text and would have to make an address.
-                "@id": f"{identifier}/{place}",
+                # A number, because the column's name may be any text and this is part of an address.
+                "@id": f"{identifier}/{number}",
                 "name": column.name,
                 "description": _described(column),
                 "dataType": _data_type(column),
                 "source": {"fileObject": {"@id": file}, "extract": {"column": column.name}},
             }
-            for place, column in enumerate(release.schema, start=1)
+            for number, column in enumerate(release.schema, start=1)
         ],
     }
 

@@ -15,7 +15,8 @@ from dpsynth_core.review.thresholds import Thresholds
 Choice: TypeAlias = Literal["approve", "hold"]
 MOST_CHARACTERS = {"reviewer": 200, "note": 10_000}
 MEANING: dict[Choice, str] = {
-    "approve": "Approved: this very bundle may leave the building. A later hold takes it back for who has not had it.",
+    "approve": "Approved: this very bundle may leave the building. A later hold withdraws it for anyone who "
+    "has not downloaded it yet.",
     "hold": "On hold: the bundle is not offered. Nothing is deleted, the budget stays spent, and a later decision can "
     "approve it.",
 }
@@ -135,6 +136,6 @@ def decide(
 
 
 def approval(history: tuple[Decision, ...], release: str) -> Decision | None:
-    """The approval that stands for a release: its last decision, if that is one."""
+    """The approval that applies to a release: its latest decision, if that is one."""
     about = [decision for decision in history if decision.release == release]
     return about[-1] if about and about[-1].choice == "approve" else None

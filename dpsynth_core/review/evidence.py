@@ -15,36 +15,34 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference import ErrorRates, GroupComparison, error_rates
 from dpsynth_core.inference.group_comparison import ordered
 from dpsynth_core.inference.histograms import HISTOGRAMS
-from dpsynth_core.progress import Point, Progress, no_progress
+from dpsynth_core.progress import Progress, no_progress, share_of
 from dpsynth_core.runs.configuration import RunResult
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
 REPETITIONS = 1_000
 """Simulated releases of each kind behind the false-discovery risk."""
-FEWEST_REPETITIONS = 40
-"""With fewer, the risk would be anybody's guess."""
-MOST_SECONDS = 30.0
-"""Of expected computing for that risk; slower mechanisms get fewer repetitions."""
+MIN_REPETITIONS = 40
+"""With fewer, the estimate would say too little."""
+MAX_SECONDS = 30.0
+"""Expected computing time for that risk; slower mechanisms get fewer repetitions."""
 SEED = 20_240
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What was found about a release. Private: for internal review."""
+    """What was measured about a release. Private: for internal review."""
 
     evaluation: Evaluation
-    """Every diagnostic's result."""
     nearest: NearestRows | None
-    """How close synthetic rows come to original ones; None where that cannot be said."""
+    """None if it cannot be computed."""
     discoveries: ErrorRates | None
-    """How often tests between two groups err on releases like this one; None where that cannot be said."""
+    """How often tests between two groups err on releases like this one; None if it cannot be simulated."""
     pair: tuple[str, str] | None
-    """The value and the group column that the tests stand for."""
+    """The value and the group column that the simulated tests use."""
     problems: dict[str, str] = field(default_factory=dict)
     """Why ``nearest`` or ``discoveries`` is None, by that name."""
     releasable: Literal[False] = field(default=False, init=False)
-    """Never: it was computed from private rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,37 +50,35 @@ class EvidenceRequest:
     """What evidence to gather, as plain values that can be sent to a worker."""
 
     outcome: RunResult
-    """The release."""
     diagnostics: tuple[str | Diagnostic, ...] | None = None
-    """Which diagnostics; None: all."""
+    """None: all."""
     evaluation: Evaluation | None = None
-    """What diagnostics found before; they do not run again then."""
+    """Results that are known already; no diagnostic runs then."""
 
 
-def gather(private: PrivateTable, search: EvidenceRequest, *, progress: Progress = no_progress) -> Evidence:
+def gather(private: PrivateTable, request: EvidenceRequest, *, progress: Progress = no_progress) -> Evidence:
     """Gather the evidence on a release's first table. Spends nothing, because its result stays in the building.
 
     Args:
         private: The original.
-        search: The release, and what is known of it already.
-        progress: Told about stages; raises to cancel.
+        request: The release, and what is known of it already.
+        progress: Receives the stages; raises to cancel.
     """
-    outcome, problems = search.outcome, {}
-    found = search.evaluation or evaluate(
-        private, outcome.tables[0], search.diagnostics, progress=_part(progress, 0.0, 0.7)
-    )
-    nearest, discoveries, pair = None, None, default_pair(private.schema)
+    outcome, pair, problems = request.outcome, default_pair(private.schema), {}
+    synthetic = outcome.tables[0]
+    evaluation, nearest, discoveries = request.evaluation, None, None
+    if evaluation is None:
+        evaluation = evaluate(private, synthetic, request.diagnostics, progress=share_of(progress, 0.0, 0.7))
     try:
-        nearest = nearest_rows(
-            private, outcome.tables[0], np.random.default_rng(SEED), progress=_part(progress, 0.7, 0.8)
-        )
+        rng = np.random.default_rng(SEED)
+        nearest = nearest_rows(private, synthetic, rng, progress=share_of(progress, 0.7, 0.8))
     except DPSynthError as error:
         problems["nearest"] = str(error)
     try:
-        discoveries = discovery_rates(outcome, private.n, pair, progress=_part(progress, 0.8, 1.0))
+        discoveries = discovery_rates(outcome, private.n, pair, progress=share_of(progress, 0.8, 1.0))
     except DPSynthError as error:
         problems["discoveries"] = str(error)
-    return Evidence(evaluation=found, nearest=nearest, discoveries=discoveries, pair=pair, problems=problems)
+    return Evidence(evaluation=evaluation, nearest=nearest, discoveries=discoveries, pair=pair, problems=problems)
 
 
 def default_pair(schema: Schema) -> tuple[str, str] | None:
@@ -104,17 +100,17 @@ def discovery_rates(
     reps = REPETITIONS
     if not isinstance(mechanism, HISTOGRAMS):
         each = mechanism.plan(outcome.schema.select(pair), n, budget).seconds
-        reps = min(100, int(MOST_SECONDS / (2 * each)))
-    if reps < FEWEST_REPETITIONS:
+        reps = min(100, int(MAX_SECONDS / (2 * each)))
+    if reps < MIN_REPETITIONS:
         raise DPSynthError("One run of this mechanism takes too long to repeat it often enough here.")
     return error_rates(
-        mechanism, epsilon=budget.epsilon, delta=budget.delta or None, n=n, ratio=first / (first + second),
-        bins=max(2, comparison.value.levels), reps=reps, seed=SEED, progress=progress,
-    )  # fmt: skip
-
-
-def _part(progress: Progress, start: float, end: float) -> Progress:
-    def told(stage: str, done: float, /, *points: Point) -> None:
-        progress(stage, start + done * (end - start), *points)
-
-    return told
+        mechanism,
+        epsilon=budget.epsilon,
+        delta=budget.delta or None,
+        n=n,
+        ratio=first / (first + second),
+        bins=max(2, comparison.value.levels),
+        reps=reps,
+        seed=SEED,
+        progress=progress,
+    )

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from dpsynth_core.charts.theme import Chart
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""First characters that make a spreadsheet take a text for a formula."""
+"""First characters that make a spreadsheet treat a text as a formula."""
 
 
 def safe_csv(table: pd.DataFrame) -> bytes:
@@ -21,16 +21,16 @@ def safe_csv(table: pd.DataFrame) -> bytes:
         b"a\\n'=1+1\\nfine\\n"
     """
     shown = table.rename(columns=_defused)
-    for place, dtype in enumerate(shown.dtypes):
+    for index, dtype in enumerate(shown.dtypes):
         if dtype in ("str", "object"):
-            shown.isetitem(place, shown.iloc[:, place].map(_defused, na_action="ignore").to_numpy())
+            shown.isetitem(index, shown.iloc[:, index].map(_defused, na_action="ignore").to_numpy())
     return shown.to_csv(index=False, date_format="%Y-%m-%d").encode()
 
 
 def _defused(text: object) -> object:
     if not isinstance(text, str):
         return text
-    line = text.replace("\r", " ")  # some readers take a bare carriage return for the end of a row
+    line = text.replace("\r", " ")  # some readers treat a bare carriage return as the end of a row
     return f"'{line}" if text.startswith(_FORMULA) else line
 
 
@@ -49,9 +49,7 @@ def marked_csv(table: pd.DataFrame, mark: str) -> bytes:
 def marked_html(chart: Chart, mark: str) -> bytes:
     """A page of its own with the figure, which needs no network, under a line that says what it is not for."""
     figure = go.Figure(chart.figure)
-    figure.update_layout(
-        title={"text": f"<b>{mark}</b>", "font": {"size": 14, "color": "#B00020"}}, paper_bgcolor="white",
-        margin={"t": 90},
-    )  # fmt: skip
+    title = {"text": f"<b>{mark}</b>", "font": {"size": 14, "color": "#B00020"}}
+    figure.update_layout(title=title, paper_bgcolor="white", margin={"t": 90})
     text: str = figure.to_html(include_plotlyjs=True, full_html=True)
     return text.encode()

@@ -25,7 +25,7 @@ from dpsynth_core.table.schema import Schema
 _PLAIN = frozenset({str, int, float, bool, Fraction, date, type(None)})
 _RECORDS = (RunConfig, Mechanism, Schema, Column, Guarantee, Budget, Publication)
 UNREAD = frozenset({"charges", "leaves", "seconds"})
-"""Parts of an outcome that never enter a bundle. Running time depends on the rows and nobody has paid for it."""
+"""Parts of a run that never enter a bundle. Its duration depends on the rows, and nobody has paid for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,6 @@ class PublishableRelease:
     """What has passed the gate: the only thing that files of a bundle are written from."""
 
     config: RunConfig
-    """The exact configuration."""
     schema: Schema
     """Public facts, each declared public; without the name of who declared them."""
     tables: tuple[pd.DataFrame, ...]
@@ -41,11 +40,10 @@ class PublishableRelease:
     guarantee: Guarantee
     """What may be claimed for all tables together."""
     publication: Publication
-    """What a person says about them."""
 
 
 def admit(outcome: RunResult, publication: Publication) -> PublishableRelease:
-    """Let an outcome through if it may be published, and take nothing from it but what the bundle needs.
+    """Admit a run if it may be published, and take nothing from it but what the bundle needs.
 
     Raises:
         DPSynthError: Something in it is not for release, or it is not private.
@@ -61,19 +59,22 @@ def admit(outcome: RunResult, publication: Publication) -> PublishableRelease:
     tables = tuple(_rows(table, outcome.schema) for table in _listed(outcome.tables))
     # Who answers for the facts is between the staff and the reviewer; names of people are not published.
     return PublishableRelease(
-        config=outcome.config, schema=outcome.schema.unsigned(), tables=tables, guarantee=outcome.guarantee,
+        config=outcome.config,
+        schema=outcome.schema.unsigned(),
+        tables=tables,
+        guarantee=outcome.guarantee,
         publication=publication,
-    )  # fmt: skip
+    )
 
 
 def check_publishable(schema: Schema, guarantee: Guarantee) -> None:
-    """Refuse what is not private; to be asked before anything is spent, too."""
+    """Refuse what is not private; also called before anything is spent."""
     judged = schema.judge(guarantee)
     if judged.status in ("void", "none"):
         why = next(iter(judged.caveats), judged.meaning)
         raise DPSynthError(
-            f"This cannot be published as private: {why} Declare in the schema what is public knowledge without the "
-            "rows, and run a private mechanism without a seed."
+            f"This cannot be published as private: {why} Declare in the schema what is known without the rows, and "
+            "run a private mechanism without a seed."
         )
 
 

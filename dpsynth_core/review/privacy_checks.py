@@ -1,4 +1,4 @@
-"""What is claimed about privacy, and what stands behind it."""
+"""What is claimed about privacy, and the evidence for it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from dpsynth_core.review.thresholds import Thresholds
 from dpsynth_core.review.wording import claim, declarer, loss, origins, unit
 from dpsynth_core.runs.configuration import RunResult
 
-_STATE_OF_STATUS: dict[Status, CheckState] = {
-    "proven": "pass", "asymptotic": "warn", "heuristic": "warn", "void": "fail", "none": "fail",
-}  # fmt: skip
+_STATES: dict[Status, CheckState] = {"proven": "pass", "asymptotic": "warn", "heuristic": "warn"}
+"""By the guarantee's status; any other fails."""
 
 
 def privacy_checks(
@@ -32,60 +31,74 @@ def privacy_checks(
 
 def _guarantee(outcome: RunResult) -> ChecklistItem:
     guarantee = outcome.guarantee
-    state = _STATE_OF_STATUS[guarantee.status]
-    evidence = guarantee.meaning
+    state, evidence = _STATES.get(guarantee.status, "fail"), guarantee.meaning
     try:
         check_claim(outcome)
     except DPSynthError as error:
         state, evidence = "fail", str(error)
     return ChecklistItem(
-        key="guarantee", group="Privacy", title="The guarantee holds for what ran", asked="proven",
-        measured=guarantee.status, state=state, evidence=evidence, final=True,
+        key="guarantee",
+        group="Privacy",
+        title="The guarantee holds for this run",
+        asked="proven",
+        measured=guarantee.status,
+        state=state,
+        evidence=evidence,
         details=(claim(guarantee), *guarantee.caveats),
-    )  # fmt: skip
+        final=True,
+    )
 
 
 def _facts(outcome: RunResult) -> ChecklistItem:
     schema = outcome.schema
-    found = origins(schema)
-    details = tuple(f"{origin}: {', '.join(names)}" for origin, names in found.items())
+    by_origin = origins(schema)
+    evidence = "Every bound and category is declared to be known without looking at the rows."
     if not schema.is_public:
-        state: CheckState = "fail"
         evidence = f"Read from the data: {', '.join(schema.not_public)}. That voids the guarantee."
-    else:
-        state = "pass"
-        evidence = "Every bound and category is declared to be known without the rows."
-        if "estimated privately" in found:
-            evidence += " Some were estimated privately and paid for."
+    elif "estimated privately" in by_origin:
+        evidence += " Some were estimated privately and paid for."
+    declared = len(schema.names) - len(schema.not_public)
     return ChecklistItem(
-        key="facts", group="Privacy", title="Bounds and categories are public knowledge", asked="every column",
-        measured=f"{len(schema.names) - len(schema.not_public)} of {len(schema.names)} columns; {declarer(schema)}",
-        state=state, evidence=evidence, details=details, final=True,
-    )  # fmt: skip
+        key="facts",
+        group="Privacy",
+        title="Bounds and categories are public knowledge",
+        asked="every column",
+        measured=f"{declared} of {len(schema.names)} columns; {declarer(schema)}",
+        state="pass" if schema.is_public else "fail",
+        evidence=evidence,
+        details=tuple(f"{origin}: {', '.join(names)}" for origin, names in by_origin.items()),
+        final=True,
+    )
 
 
 def _ledger(outcome: RunResult, account: Account | None, charge: Entry | None, *, public: bool) -> ChecklistItem:
     total = outcome.config.total
-    details: tuple[str, ...] = ()
+    state: CheckState = "fail"
     if public:
-        state: CheckState = "pass"
-        measured, evidence = "nothing to charge", "Teaching mode: the data are public or simulated."
+        state, measured = "pass", "nothing to charge"
+        evidence = "Teaching mode: the data are public or simulated."
     elif account is None:
-        state, measured = "fail", "no account"
+        measured = "no account"
         evidence = "This data set has no account, so nobody has counted what was spent. Open one on the Data page."
     else:
-        details = tuple(_entry(entry) for entry in account.entries)
         left = f"{format_amount(account.left.epsilon, up=False)} of {format_amount(account.total.epsilon)} left"
-        if charge is None or charge.state != "committed" or charge.budget != total:
-            state, measured = "fail", f"not on record; epsilon {left}"
-            evidence = "The ledger has no settled charge for this run. Make the table again in release mode."
-        else:
+        if charge is not None and charge.state == "committed" and charge.budget == total:
             state, measured = "pass", f"charge {charge.id}; epsilon {left}"
             evidence = f"This run was charged {loss(total)} before its result was shown."
+        else:
+            measured = f"not on record; epsilon {left}"
+            evidence = "The ledger has no settled charge for this run. Make the table again in release mode."
     return ChecklistItem(
-        key="ledger", group="Privacy", title="The ledger has charged this run", asked=loss(total), measured=measured,
-        state=state, evidence=evidence, details=details, final=True,
-    )  # fmt: skip
+        key="ledger",
+        group="Privacy",
+        title="The ledger has charged this run",
+        asked=loss(total),
+        measured=measured,
+        state=state,
+        evidence=evidence,
+        details=() if public or account is None else tuple(_entry(entry) for entry in account.entries),
+        final=True,
+    )
 
 
 def _entry(entry: Entry) -> str:
@@ -95,47 +108,58 @@ def _entry(entry: Entry) -> str:
 
 
 def _epsilon(outcome: RunResult, account: Account | None, thresholds: Thresholds) -> ChecklistItem:
-    own = outcome.config.total.epsilon
-    spent, policy = max(own, account.spent.epsilon) if account else own, thresholds.policy.epsilon
-    within = spent <= policy
-    together = f" Of that, this release is {format_amount(own)}." if spent != own else ""
-    evidence = (
-        f"All that was taken from this data set, for {unit(outcome.schema.rows_per_person)}: "
-        f"epsilon {format_amount(spent)}.{together}"
-    )
+    own, policy = outcome.config.total.epsilon, thresholds.policy.epsilon
+    spent = max(own, account.spent.epsilon) if account else own
+    share = f" This release accounts for {format_amount(own)} of it." if spent != own else ""
     return ChecklistItem(
-        key="epsilon", group="Privacy", title="Privacy loss is within policy",
-        asked=f"epsilon at most {format_amount(policy)}", measured=f"epsilon {format_amount(spent)}",
-        state="pass" if within else "fail", evidence=evidence, limit=float(policy), value=float(spent),
-    )  # fmt: skip
+        key="epsilon",
+        group="Privacy",
+        title="Privacy loss is within policy",
+        asked=f"epsilon at most {format_amount(policy)}",
+        measured=f"epsilon {format_amount(spent)}",
+        state="pass" if spent <= policy else "fail",
+        evidence="Everything taken from this data set, for "
+        f"{unit(outcome.schema.rows_per_person)}: epsilon {format_amount(spent)}.{share}",
+        limit=float(policy),
+        value=float(spent),
+    )
 
 
 def _delta(outcome: RunResult, account: Account | None, thresholds: Thresholds, n: int) -> ChecklistItem:
-    own = outcome.config.total.delta
-    spent, policy = max(own, account.spent.delta) if account else own, thresholds.policy.delta
+    own, policy = outcome.config.total.delta, thresholds.policy.delta
+    spent = max(own, account.spent.delta) if account else own
+    state: CheckState = "pass"
     if not spent:
-        state: CheckState = "pass"
         evidence = "Pure differential privacy: there is no chance of failure to account for."
     elif spent > policy:
         state, evidence = "fail", "The chance that the guarantee fails altogether is above your policy."
     elif spent * n >= 1:
-        state = "warn"
-        evidence = f"A delta of 1/{n:,} or more allows a mechanism to publish somebody's row outright."
+        state, evidence = "warn", f"A delta of 1/{n:,} or more would let a mechanism publish somebody's row outright."
     else:
-        state, evidence = "pass", "Below your policy, and below one over the number of rows."
+        evidence = "Below your policy, and below one over the number of rows."
     return ChecklistItem(
-        key="delta", group="Privacy", title="The chance of failure is negligible",
-        asked=f"delta at most {format_amount(policy)}", measured=f"delta {format_amount(spent)}",
-        state=state, evidence=evidence, limit=float(policy) or None, value=float(spent) if policy else None,
-    )  # fmt: skip
+        key="delta",
+        group="Privacy",
+        title="The chance of failure is negligible",
+        asked=f"delta at most {format_amount(policy)}",
+        measured=f"delta {format_amount(spent)}",
+        state=state,
+        evidence=evidence,
+        limit=float(policy) or None,
+        value=float(spent) if policy else None,
+    )
 
 
 def _method(outcome: RunResult) -> ChecklistItem:
-    mechanism = outcome.config.mechanism
-    known = tuple(text for text in (mechanism.beware, *outcome.guarantee.caveats) if text)
+    mechanism, caveats = outcome.config.mechanism, outcome.guarantee.caveats
+    known = [text for text in (mechanism.beware, *caveats) if text] or ["None is known beyond the noise itself."]
     return ChecklistItem(
-        key="method", group="Privacy", title="Known weaknesses of the mechanism", asked="read and accepted",
-        measured=mechanism.title, state="warn" if outcome.guarantee.caveats else "pass",
-        evidence=known[0] if known else "None is known beyond the noise itself.",
+        key="method",
+        group="Privacy",
+        title="Known weaknesses of the mechanism",
+        asked="read and accepted",
+        measured=mechanism.title,
+        state="warn" if caveats else "pass",
+        evidence=known[0],
         details=(*known[1:], f"Made for: {mechanism.good_for}", mechanism.paper),
-    )  # fmt: skip
+    )

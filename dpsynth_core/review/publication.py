@@ -7,7 +7,7 @@ from datetime import date
 
 from dpsynth_core.errors import ParameterError
 
-MOST_CHARACTERS = 2_000
+MAX_CHARACTERS = 2_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +35,9 @@ class Publication:
     def __post_init__(self) -> None:
         for name in ("title", "description", "publisher", "license"):
             value = getattr(self, name)
-            if type(value) is not str or len(value) > MOST_CHARACTERS:
+            if type(value) is not str or len(value) > MAX_CHARACTERS:
                 shown = value[:50] + "…" if type(value) is str else type(value).__name__
-                raise ParameterError(name, shown, allowed=f"text of up to {MOST_CHARACTERS:,} characters")
+                raise ParameterError(name, shown, allowed=f"text of up to {MAX_CHARACTERS:,} characters")
         if not self.title.strip():
             raise ParameterError("title", self.title, allowed="text that is not empty")
         if self.original_rows is not None and (type(self.original_rows) is not int or self.original_rows < 1):

@@ -1,4 +1,4 @@
-"""What the rows are worth, held against what the reviewer asks; and the sanity check on copied rows."""
+"""The quality of the rows, compared with what the reviewer asks, and the sanity check on copied rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpsynth_core.review.thresholds import LIMITS, Thresholds
 
 NOT_LOOKED = "Nobody has compared this release with the original yet."
 WORST = 5
-"""Items named behind a check."""
+"""Items named in the details of a check."""
 
 
 def quality_checks(evidence: Evidence | None, thresholds: Thresholds) -> tuple[ChecklistItem, ...]:
@@ -27,16 +27,14 @@ def quality_checks(evidence: Evidence | None, thresholds: Thresholds) -> tuple[C
 
 @dataclass(frozen=True, kw_only=True)
 class _Quality:
-    """A diagnostic whose headline is held against a threshold."""
+    """A diagnostic whose headline is compared with a threshold."""
 
     key: str
-    """The threshold."""
+    """Of the threshold."""
     diagnostic: str
-    """Its name in the registry."""
     title: str
-    """The claim."""
     unit: Callable[[Result], float | None] = lambda _: 1.0
-    """By what the headline is divided before it is compared."""
+    """What the headline is divided by before it is compared."""
 
 
 def _noise_distance(result: Result) -> float | None:
@@ -82,63 +80,78 @@ def _blank(key: str, title: str, thresholds: Thresholds) -> ChecklistItem:
     """A check of a threshold before anybody has looked."""
     limit = getattr(thresholds, key)
     return ChecklistItem(
-        key=key, group="Quality", title=title, asked=f"{LIMITS[key].title}: at most {limit:g}",
-        measured="not looked at", state="open", evidence=NOT_LOOKED, limit=limit,
-    )  # fmt: skip
-
-
-def _compared(check: ChecklistItem, value: float, where: str = "") -> ChecklistItem:
-    """A number with its interval, held against a limit: passed below it, failed where the whole interval is above."""
-    limit, low, high = check.limit or 0.0, check.low, check.high
-    between = "" if low is None or high is None else f"; 95% interval {low:.2g} to {high:.2g}"
-    state: CheckState = "pass" if value <= limit else "fail" if low is None or low > limit else "warn"
-    doubt = "Above the threshold, though its interval reaches below. " if state == "warn" else ""
-    return replace(
-        check, state=state, value=value, measured=f"{value:.3g}{where}{between}", evidence=f"{doubt}{check.evidence}"
+        key=key,
+        group="Quality",
+        title=title,
+        asked=f"{LIMITS[key].title}: at most {limit:g}",
+        measured="not looked at",
+        state="open",
+        evidence=NOT_LOOKED,
+        limit=limit,
     )
 
 
+def _compared(check: ChecklistItem, value: float, where: str = "") -> ChecklistItem:
+    """A number compared with a limit: it passes up to the limit, and fails if its whole interval lies above."""
+    limit, low, high = check.limit or 0.0, check.low, check.high
+    interval = "" if low is None or high is None else f"; 95% interval {low:.2g} to {high:.2g}"
+    state: CheckState = "pass" if value <= limit else "fail" if low is None or low > limit else "warn"
+    doubt = "Above the threshold, though its interval reaches below. " if state == "warn" else ""
+    measured, evidence = f"{value:.3g}{where}{interval}", f"{doubt}{check.evidence}"
+    return replace(check, state=state, value=value, measured=measured, evidence=evidence)
+
+
 def _discoveries(evidence: Evidence | None, thresholds: Thresholds) -> ChecklistItem:
-    blank = _blank("false_discovery", "Tests do not find what is not there", thresholds)
+    blank = _blank("false_discovery", "Tests do not find differences that do not exist", thresholds)
     if evidence is None:
         return blank
     rates = evidence.discoveries
     if rates is None or evidence.pair is None:
         why = evidence.problems.get("discoveries", "It could not be simulated.")
-        said = f"Not simulated, so no test on this table should be trusted unchecked. {why}"
-        return replace(blank, measured="not known", state="warn", evidence=said)
+        text = f"Not simulated, so no test on this table should be trusted unchecked. {why}"
+        return replace(blank, measured="not known", state="warn", evidence=text)
     share, (value, group) = rates.type_one, evidence.pair
     check = replace(
-        blank, low=share.low, high=share.high,
+        blank,
+        low=share.low,
+        high=share.high,
         evidence=f"Of 100 analysts testing a difference that does not exist, about {round(100 * share.estimate)} "
         f"would report one; a valid test allows {100 * rates.alpha:g}.",
         details=(
-            f"{share.reps:,} simulated releases of {rates.n1:,} and {rates.n2:,} rows, two columns like {value} and "
-            f"{group}; with more columns there is more noise on each.",
-            f"Of 100 testing a difference of {rates.effect:g} standard deviation, about "
+            f"{share.reps:,} simulated releases of {rates.n1:,} and {rates.n2:,} rows, with two columns like {value} "
+            f"and {group}; with more columns there is more noise on each.",
+            f"Of 100 analysts testing a difference of {rates.effect:g} standard deviation, about "
             f"{round(100 * rates.type_two.estimate)} would miss it.",
         ),
-    )  # fmt: skip
+    )
     return _compared(check, share.estimate)
 
 
 def _nearest(evidence: Evidence | None) -> ChecklistItem:
-    title, asked = "Synthetic rows do not repeat original ones", "no closer than fresh rows"
-    found = None if evidence is None else evidence.nearest
-    if evidence is None or found is None:
-        why = NOT_LOOKED if evidence is None else evidence.problems.get("nearest", "It could not be computed.")
-        return ChecklistItem(
-            key="nearest", group="Sanity check", title=title, asked=asked, evidence=why,
-            measured="not looked at" if evidence is None else "not known", state="open" if evidence is None else "warn",
-        )  # fmt: skip
-    return ChecklistItem(
-        key="nearest", group="Sanity check", title=title, asked=asked,
-        measured=f"{100 * found.copies:.2g}% equal an original row; fresh rows: {100 * found.copies_fresh:.2g}%",
-        state="warn" if found.alarming else "pass", evidence=f"{LABEL} {found.reading}",
+    item = ChecklistItem(
+        key="nearest",
+        group="Sanity check",
+        title="Synthetic rows do not repeat original ones",
+        asked="no closer than fresh rows",
+        measured="not looked at",
+        state="open",
+        evidence=NOT_LOOKED,
+    )
+    if evidence is None:
+        return item
+    nearest = evidence.nearest
+    if nearest is None:
+        why = evidence.problems.get("nearest", "It could not be computed.")
+        return replace(item, measured="not known", state="warn", evidence=why)
+    return replace(
+        item,
+        measured=f"{100 * nearest.copies:.2g}% equal an original row; fresh rows: {100 * nearest.copies_fresh:.2g}%",
+        state="warn" if nearest.alarming else "pass",
+        evidence=f"{LABEL} {nearest.reading}",
         details=(
-            f"Median distance to the closest original row: synthetic {found.distance:.3g}, fresh "
-            f"{found.distance_fresh:.3g}, drawn at random from the declared domain {found.distance_random:.3g} "
+            f"Median distance to the closest original row: synthetic {nearest.distance:.3g}, fresh "
+            f"{nearest.distance_fresh:.3g}, drawn at random from the declared domain {nearest.distance_random:.3g} "
             "(0: equal, 1: different in every column).",
-            f"{found.sampled:,} synthetic rows were looked at for distances, all of them for copies.",
+            f"Distances were computed for {nearest.sampled:,} synthetic rows; all rows were checked for copies.",
         ),
-    )  # fmt: skip
+    )

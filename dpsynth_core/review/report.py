@@ -33,7 +33,7 @@ from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
 MARK = "For internal review, not for release."
-MOST_ITEMS = 15
+MAX_ITEMS = 15
 """Items of a diagnostic that are listed, worst first."""
 TONES = {
     **dict.fromkeys(("passed", "approve", "proven", "excellent", "good"), "good"),
@@ -45,12 +45,11 @@ TONES = {
 
 @dataclass(frozen=True, kw_only=True)
 class ReportFigure:
-    """A figure as it stands in the page."""
+    """A figure on the page."""
 
     markup: Markup
-    """Plotly's own; it writes names so that they cannot end the script they stand in."""
+    """Plotly's own; it writes names so that they cannot end the script they are in."""
     alt: str
-    """To be read instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,19 +57,14 @@ class ReportSection:
     """One part of the report. Every text in it is escaped when the page is written."""
 
     title: str
-    """What it is about."""
     texts: Sequence[str] = ()
-    """Paragraphs."""
     verdict: str = ""
-    """In a word."""
     head: Sequence[str] = ()
     """Titles of the table's columns."""
     rows: Sequence[Sequence[str]] = ()
-    """The table."""
     code: str = ""
     """Text to be shown as it is."""
     figures: Sequence[ReportFigure] = ()
-    """Pictures."""
 
 
 def review_report(
@@ -89,20 +83,18 @@ def review_report(
     Args:
         original: The private rows.
         synthetic: The synthetic rows.
-        evaluation: What diagnostics found.
-        outcome: The run behind the synthetic rows, where it is known.
-        account: The data set's account, where there is one.
-        decision: What the reviewer has decided last, if anything.
+        evaluation: The diagnostics' results.
+        outcome: The run behind the synthetic rows, if known.
+        account: The data set's account, if there is one.
+        decision: The reviewer's latest decision, if there is one.
         checks: The checklist behind it.
         earlier: Decisions before that one, oldest first.
     """
-    number = count(1)
+    numbers = count(1)
 
     def draw(chart: Chart) -> ReportFigure:
-        text = chart.figure.to_html(
-            full_html=False, include_plotlyjs=False, div_id=f"figure-{next(number)}",
-            config={"responsive": True, "displayModeBar": False},
-        )  # fmt: skip
+        options = {"config": {"responsive": True, "displayModeBar": False}, "div_id": f"figure-{next(numbers)}"}
+        text = chart.figure.to_html(full_html=False, include_plotlyjs=False, **options)
         return ReportFigure(markup=Markup(text), alt=chart.alt)  # noqa: S704  see ReportFigure
 
     sections = [
@@ -114,8 +106,8 @@ def review_report(
         _quality(evaluation),
     ]
     for result in evaluation.results:
-        drawn = [draw(chart) for chart in report_pictures(result, original, synthetic)]
-        sections.append(_diagnostic(result, drawn))
+        charts = report_pictures(result, original, synthetic)
+        sections.append(_diagnostic(result, [draw(chart) for chart in charts]))
     if outcome:
         sections.append(ReportSection(title="Configuration", code=outcome.config.to_json()))
     plotly = Markup(get_plotlyjs())  # noqa: S704  the library itself
@@ -136,78 +128,70 @@ def _decided(decision: Decision | None, earlier: Sequence[Decision]) -> ReportSe
     if decision.thresholds is not None:
         asked = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in decision.thresholds.to_dict().items())
         texts.append(f"Thresholds at the time: {asked}.")
+    head = ("before that", "decision", "reviewer", "note")
     rows = [(_when(one), one.choice, one.reviewer, one.note) for one in reversed(earlier)]
-    return ReportSection(
-        title="Decision", verdict=decision.choice, texts=texts, head=("before that", "decision", "reviewer", "note"),
-        rows=rows,
-    )  # fmt: skip
+    return ReportSection(title="Decision", verdict=decision.choice, texts=texts, head=head, rows=rows)
 
 
 def _when(decision: Decision) -> str:
     return decision.decided.strftime("%Y-%m-%d %H:%M UTC")
 
 
-def _checked(checks: Checklist, drawn: ReportFigure) -> ReportSection:
+def _checked(checks: Checklist, figure: ReportFigure) -> ReportSection:
+    head = ("verdict", "claim", "asked", "measured", "evidence")
     rows = [
         (WORDS[check.state], check.title, check.asked, check.measured, "\n".join((check.evidence, *check.details)))
         for check in checks.checks
     ]
-    return ReportSection(
-        title="Checklist", verdict=checks.answer, figures=[drawn],
-        head=("verdict", "claim", "asked", "measured", "evidence"), rows=rows,
-    )  # fmt: skip
+    return ReportSection(title="Checklist", verdict=checks.answer, figures=[figure], head=head, rows=rows)
 
 
 def _guarantee(outcome: RunResult) -> ReportSection:
     guarantee, mechanism = outcome.guarantee, outcome.config.mechanism
-    lines = [claim(guarantee), guarantee.meaning, meaning(guarantee), f"Made by {mechanism.title}. {mechanism.summary}"]
-    stages = [(charge.label, charge.primitive, loss(charge.budget)) for charge in outcome.charges]
-    return ReportSection(
-        title="Guarantee", verdict=guarantee.status, texts=[line for line in (*lines, *guarantee.caveats) if line],
-        head=("stage", "noise", "loss per row"), rows=stages,
-    )  # fmt: skip
+    made_by = f"Made by {mechanism.title}. {mechanism.summary}"
+    texts = [text for text in (claim(guarantee), guarantee.meaning, meaning(guarantee), made_by) if text]
+    head = ("stage", "noise", "loss per row")
+    rows = [(charge.label, charge.primitive, loss(charge.budget)) for charge in outcome.charges]
+    texts += guarantee.caveats
+    return ReportSection(title="Guarantee", verdict=guarantee.status, texts=texts, head=head, rows=rows)
 
 
-def _budget(account: Account, drawn: ReportFigure) -> ReportSection:
-    left, total = account.left, account.total
+def _budget(account: Account, figure: ReportFigure) -> ReportSection:
+    epsilon, delta = (format_amount(amount, up=False) for amount in (account.left.epsilon, account.left.delta))
+    texts = [
+        f"Total: {loss(account.total)}. Left: epsilon {epsilon}, delta {delta}.",
+        f"Stated for {unit(account.rows_per_person)}.",
+    ]
+    head = ("when (UTC)", "purpose", "loss", "state", "reason")
     rows = [
         (entry.created.strftime("%Y-%m-%d %H:%M"), entry.purpose, loss(entry.budget), entry.state, entry.reason)
         for entry in account.entries
     ]
-    epsilon, delta = (format_amount(amount, up=False) for amount in (left.epsilon, left.delta))
-    said = f"Total: {loss(total)}. Left: epsilon {epsilon}, delta {delta}."
-    return ReportSection(
-        title="Budget", texts=[said, f"Stated for {unit(account.rows_per_person)}."], figures=[drawn],
-        head=("when (UTC)", "purpose", "loss", "state", "reason"), rows=rows,
-    )  # fmt: skip
+    return ReportSection(title="Budget", texts=texts, figures=[figure], head=head, rows=rows)
 
 
 def _facts(schema: Schema) -> ReportSection:
+    public = (
+        "Every fact is declared public." if schema.is_public else "Some facts were read from the data: no guarantee."
+    )
+    head = ("column", "kind", "declared public", "source of its facts")
     rows = [(column.name, column.kind, "yes" if column.public else "no", column.origin) for column in schema]
-    said = "Every fact is declared public." if schema.is_public else "Some facts were read from the data: no guarantee."
-    return ReportSection(
-        title="Public facts", texts=[said, f"By whom: {declarer(schema)}."],
-        head=("column", "kind", "declared public", "its facts come from"), rows=rows,
-    )  # fmt: skip
+    return ReportSection(title="Public facts", texts=[public, f"By whom: {declarer(schema)}."], head=head, rows=rows)
 
 
 def _quality(evaluation: Evaluation) -> ReportSection:
     rows = [(result.title, result.verdict, _value(result.headline.value)) for result in evaluation.culprits]
-    return ReportSection(
-        title="Quality", verdict=evaluation.verdict, texts=[evaluation.summary],
-        head=("diagnostic", "verdict", "value"), rows=rows,
-    )  # fmt: skip
+    head = ("diagnostic", "verdict", "value")
+    return ReportSection(title="Quality", verdict=evaluation.verdict, texts=[evaluation.summary], head=head, rows=rows)
 
 
-def _diagnostic(result: Result, drawn: Sequence[ReportFigure]) -> ReportSection:
-    kind = DIAGNOSTICS.get(result.key)
+def _diagnostic(result: Result, figures: Sequence[ReportFigure]) -> ReportSection:
+    question = [DIAGNOSTICS[result.key].question] if result.key in DIAGNOSTICS else []
     direction = f"{result.scale.name}: {result.scale.better} is better; a good value is {result.scale.good}."
-    texts = [*([kind.question] if kind else []), result.headline.reading, direction, *result.notes]
-    return ReportSection(
-        title=result.title, verdict=result.verdict, texts=[text for text in texts if text],
-        head=("item", "value", "95% interval", "a fresh sample", "verdict"),
-        rows=[_item(item) for item in (result.items or (result.headline,))[:MOST_ITEMS]], figures=drawn,
-    )  # fmt: skip
+    texts = [text for text in (*question, result.headline.reading, direction, *result.notes) if text]
+    head = ("item", "value", "95% interval", "a fresh sample", "verdict")
+    rows = [_item(item) for item in (result.items or (result.headline,))[:MAX_ITEMS]]
+    return ReportSection(title=result.title, verdict=result.verdict, texts=texts, head=head, rows=rows, figures=figures)
 
 
 def _item(item: Measure) -> tuple[str, ...]:

@@ -15,39 +15,42 @@ class ThresholdLimit:
     """A threshold for a measured number, as a form shows it."""
 
     title: str
-    """What is limited."""
     help: str
-    """How to read it."""
-    most: float
-    """Largest value that can be asked for."""
-    step: float
+    max: float = 1.0
+    """Largest value that can be entered."""
+    step: float = 0.01
     """By which a form moves it."""
 
 
 LIMITS: dict[str, ThresholdLimit] = {
     "columns": ThresholdLimit(
-        title="Worst column: total variation", most=1.0, step=0.01,
-        help="Share of rows that would have to change their value for the column to agree. 0 is equal.",
+        title="Worst column: total variation",
+        help="Share of rows that would have to change their value for the column to agree. 0 means equal.",
     ),
     "pairs": ThresholdLimit(
-        title="Worst pair of columns: total variation", most=1.0, step=0.01,
-        help="The same for two columns together, which is harder to keep.",
+        title="Worst pair of columns: total variation",
+        help="The same for two columns together, which is harder to preserve.",
     ),
     "pmse_ratio": ThresholdLimit(
-        title="pMSE ratio", most=10_000.0, step=1.0,
-        help="How much easier a model tells synthetic from original rows than it tells two halves of the original. "
-        "1 is a fresh sample. It grows with the number of rows.",
+        title="pMSE ratio",
+        help="How much more easily a model tells synthetic from original rows than two halves of the original. "
+        "A fresh sample scores 1. The ratio grows with the number of rows.",
+        max=10_000.0,
+        step=1.0,
     ),
     "mmd": ThresholdLimit(
-        title="MMD, as a share of pure noise", most=1.0, step=0.05,
-        help="Distance of the whole table: 0 is equal, 1 is rows drawn at random from the declared domain.",
+        title="MMD, as a share of pure noise",
+        help="Distance between the tables as a whole: 0 means equal, 1 means rows drawn at random from the declared "
+        "domain.",
+        step=0.05,
     ),
     "false_discovery": ThresholdLimit(
-        title="False-discovery risk", most=1.0, step=0.01,
-        help="Of analysts who test a difference that does not exist at the 5% level, the share who would report one.",
+        title="False-discovery risk",
+        help="Of the analysts who test a difference that does not exist at the 5% level, the share who would report "
+        "one.",
     ),
-}  # fmt: skip
-"""Limits on measured numbers by their name in :class:`Thresholds`."""
+}
+"""Limits on measured numbers, by their name in :class:`Thresholds`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,26 +63,20 @@ class Thresholds:
     """
 
     epsilon: str = "1"
-    """Most that everything released from the data set may lose together, as typed."""
+    """Maximum for everything released from the data set together, as typed."""
     delta: str = "1e-6"
-    """The same for delta."""
     columns: float = 0.1
-    """Largest total variation of a column."""
     pairs: float = 0.2
-    """Largest total variation of a pair of columns."""
     pmse_ratio: float = 10.0
-    """Largest pMSE ratio."""
     mmd: float = 0.3
-    """Largest MMD, as a share of pure noise's."""
     false_discovery: float = 0.06
-    """Largest share of false discoveries at the 5% level."""
 
     def __post_init__(self) -> None:
         Budget.of(self.epsilon, self.delta)
         for name, limit in LIMITS.items():
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= limit.most:
-                raise ParameterError(name, value, allowed=f"a number above 0 and up to {limit.most:g}")
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= limit.max:
+                raise ParameterError(name, value, allowed=f"a number greater than 0 and at most {limit.max:g}")
 
     @property
     def policy(self) -> Budget:

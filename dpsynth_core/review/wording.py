@@ -9,7 +9,7 @@ from dpsynth_core.privacy.budget import Budget, Guarantee, format_amount
 from dpsynth_core.table.schema import Schema
 
 _MARKUP = frozenset("\\`*_{}[]<>#|&~$:@")
-"""What markdown, or the HTML and formulas inside it, gives a meaning."""
+"""Characters that mean something in markdown, or in HTML and formulas inside it."""
 
 
 def unit(rows_per_person: int) -> str:
@@ -23,7 +23,7 @@ def unit(rows_per_person: int) -> str:
 
 
 def loss(budget: Budget) -> str:
-    """Epsilon, and delta where there is one."""
+    """Epsilon and delta."""
     epsilon = f"epsilon {format_amount(budget.epsilon)}"
     return f"{epsilon}, delta {format_amount(budget.delta)}" if budget.delta else f"{epsilon}, delta 0 (pure)"
 
@@ -32,36 +32,37 @@ def claim(guarantee: Guarantee) -> str:
     """The claim in a sentence, as strong as its status and no stronger."""
     if guarantee.budget is None:
         return guarantee.meaning
-    said = (
+    terms = (
         f"{loss(guarantee.budget)}; it protects {unit(guarantee.rows_per_person)}; neighbours: {guarantee.neighbours}"
     )
     if guarantee.status == "proven":
-        return f"Differentially private, proven for what ran: {said}."
-    return f"{guarantee.meaning} Aimed at: {said}."
+        return f"Differentially private, proven for this run: {terms}."
+    return f"{guarantee.meaning} Aimed at: {terms}."
 
 
 def meaning(guarantee: Guarantee) -> str:
-    """What epsilon means for somebody who tries to find a person out; only where the claim is pure and proven."""
+    """What epsilon means for an attacker; empty unless the claim is pure and proven."""
     if guarantee.status != "proven" or guarantee.budget is None or guarantee.budget.delta:
         return ""
     # Bayes: odds grow by at most exp(epsilon), so even odds become exp(e) / (1 + exp(e)); rounded up, never down.
-    most = math.ceil(1000 / (1 + math.exp(-guarantee.epsilon))) / 10
+    highest = math.ceil(1000 / (1 + math.exp(-guarantee.epsilon))) / 10
     return (
-        "Suppose somebody knows all other people's rows and gives even odds to two guesses about the one who is left. "
-        f"After seeing everything published here, they can be at most {most:g}% sure of the right one."
+        "Suppose an attacker knows every other person's rows and gives even odds to two guesses about the remaining "
+        "person. After seeing everything published here, the attacker can be at most "
+        f"{highest:g}% sure of the right one."
     )
 
 
 def origins(schema: Schema) -> dict[str, list[str]]:
     """Column names by where their facts come from."""
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for column in schema:
-        found.setdefault(column.origin, []).append(column.name)
-    return found
+        names.setdefault(column.origin, []).append(column.name)
+    return names
 
 
 def declarer(schema: Schema) -> str:
-    """Who has declared the facts, for reviewers; it may hold a person's name, so it is not for release.
+    """Who declared the facts, for reviewers; not for release, because it may hold a person's name.
 
     Example:
         >>> facts = {"columns": [{"name": "smokes", "kind": "boolean", "public": True}]}
@@ -70,8 +71,8 @@ def declarer(schema: Schema) -> str:
         >>> declarer(Schema.from_dict({**facts, "declared_by": "Ada, data steward"}))
         'declared by Ada, data steward'
     """
-    said = " ".join(schema.declared_by.split())
-    return f"declared by {said}" if said else "nobody is named as having declared them"
+    name = " ".join(schema.declared_by.split())
+    return f"declared by {name}" if name else "nobody is named as having declared them"
 
 
 def literal(text: object) -> str:
@@ -83,5 +84,5 @@ def literal(text: object) -> str:
     """
     one_line = " ".join(str(text).split())
     escaped = "".join(f"\\{letter}" if letter in _MARKUP else letter for letter in one_line)
-    # What begins a list or an underlined heading, and what some readers turn into a link.
+    # What starts a list or an underlined heading, and what some readers turn into a link.
     return re.sub(r"^(\d*)([-+=.)])|(?i:(?<=www))(\.)", r"\1\\\2\3", escaped)

@@ -55,7 +55,7 @@ def test_a_full_review(visit: Visit, tmp_path: Path) -> None:
     expect(page.get_by_role("button", name="Record the decision")).to_be_disabled()
     expect(page.get_by_role("button", name="Download the approved bundle")).to_have_count(0)
     gathered(page)
-    expect(page.get_by_text("The guarantee holds for what ran").first).to_be_visible()
+    expect(page.get_by_text("The guarantee holds for this run").first).to_be_visible()
     expect(page.get_by_text(re.compile(r"charge \d+; epsilon 0 of 1 left")).first).to_be_visible()
     with page.expect_download() as download:
         use(page.get_by_role("button", name="Download the review report"))

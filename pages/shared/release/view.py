@@ -10,7 +10,7 @@ from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review import Checklist, ChecklistItem, Decision
 from dpsynth_core.review.checklist_item import GROUPS, CheckState
 from dpsynth_core.review.decision import MEANING, Choice, missing_for
-from dpsynth_core.review.publication import MOST_CHARACTERS, Publication
+from dpsynth_core.review.publication import MAX_CHARACTERS, Publication
 from dpsynth_core.review.report import MARK
 from dpsynth_core.review.thresholds import LIMITS, Thresholds
 from pages.shared.layout import Colour, errors_shown, guarantee_badge
@@ -174,7 +174,7 @@ def ask_thresholds(session: Session) -> None:
         values = {}
         for at, (name, limit) in enumerate(LIMITS.items()):
             values[name] = (left, right)[at % 2].number_input(
-                f"{limit.title}, at most", 0.0, limit.most, float(getattr(now, name)), limit.step, help=limit.help,
+                f"{limit.title}, at most", 0.0, limit.max, float(getattr(now, name)), limit.step, help=limit.help,
                 key=f"limit_{name}",
             )  # fmt: skip
         if st.form_submit_button("Use these thresholds", icon=":material/check:"):
@@ -195,7 +195,7 @@ def ask_words(session: Session) -> None:
         hint = "The address of a licence, or its name."
         licence = right.text_input("Licence", now.license, max_chars=200, key="said_license", help=hint)
         about = left.text_area(
-            "What its rows are about", now.description, max_chars=MOST_CHARACTERS, key="said_description", height=68
+            "What its rows are about", now.description, max_chars=MAX_CHARACTERS, key="said_description", height=68
         )
         with errors_shown("These words cannot be used."):
             work.publication = Publication(title=title, publisher=publisher, license=licence, description=about)
