@@ -116,7 +116,7 @@ def dependence(first: IntArray, second: IntArray) -> float:
     """How far two columns are from independence: total variation between their joint shares and the product's.
 
     Example:
-        >>> float(tie(np.array([0, 0, 1, 1]), np.array([0, 0, 1, 1])))
+        >>> dependence(np.array([0, 0, 1, 1]), np.array([0, 0, 1, 1]))
         0.5
     """
     joint = np.zeros((int(first.max()) + 1, int(second.max()) + 1))
