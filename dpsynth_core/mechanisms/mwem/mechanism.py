@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -12,7 +13,15 @@ from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.errors import ParameterError, check_choice, check_int, check_text
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.column_sets import chosen_sets
-from dpsynth_core.mechanisms.mwem.weights import MeasuredQuery, measure_query, reweigh, select_query, suggested_rounds
+from dpsynth_core.mechanisms.mwem.weights import (
+    MEASUREMENT,
+    SELECTION,
+    MeasuredQuery,
+    measure_query,
+    reweigh,
+    select_query,
+    suggested_rounds,
+)
 from dpsynth_core.mechanisms.mwem.workload import IntervalWorkload, MarginalWorkload, RangeWorkload, Workload
 from dpsynth_core.mechanisms.parameters import PLACEMENTS, setting
 from dpsynth_core.mechanisms.partition.grid import Grid, bins_for
@@ -33,7 +42,6 @@ ROWS_PER_SCALE = 5.0
 SUGGESTED_UPDATES = 3_000
 """Updates that a suggestion aims for by going over the measurements repeatedly, at most 40 times."""
 SECONDS_PER_UPDATE, SECONDS_PER_UPDATED_CELL = 1e-4, 4e-8
-SELECTION, MEASUREMENT = "which queries to measure", "counts of the selected queries"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,10 +134,10 @@ class MWEM(Mechanism):
         grid = self._grid(schema)
         workload = self._workload(grid, schema)
         rounds = self._rounds(grid, workload, n, budget)
-        selecting, measuring = _shares(budget, rounds, len(workload))
-        stages = [] if selecting is None else [Stage(label=SELECTION, epsilon=selecting.epsilon * rounds, scale=None)]
-        scale = float(workload.sensitivity / measuring.epsilon)
-        stages.append(Stage(label=MEASUREMENT, epsilon=measuring.epsilon * rounds, scale=scale))
+        selecting, measuring = _shares(budget.epsilon, rounds, len(workload))
+        stages = [] if selecting is None else [Stage(label=SELECTION, epsilon=selecting * rounds, scale=None)]
+        scale = float(workload.sensitivity / measuring)
+        stages.append(Stage(label=MEASUREMENT, epsilon=measuring * rounds, scale=scale))
         updates = self.passes * rounds * (rounds + 1) // 2 + rounds
         return Plan(
             stages=tuple(stages),
@@ -145,7 +153,7 @@ class MWEM(Mechanism):
         grid = self._grid(table.schema)
         workload = self._workload(grid, table.schema)
         rounds = self._rounds(grid, workload, table.n, noise.budget)
-        selecting, measuring = _shares(noise.budget, rounds, len(workload))
+        selecting, measuring = _shares(noise.budget.epsilon, rounds, len(workload))
         progress("Counting the cells", 0.0)
         histogram = _histogram(grid, table)
         weights = np.full(grid.shape, table.n / grid.cells)
@@ -155,19 +163,11 @@ class MWEM(Mechanism):
             progress(f"Round {round_ + 1} of {rounds}", round_ / rounds)
             query = round_
             if selecting is not None:
+                taken = [each.query for each in measured]
                 query = select_query(
-                    workload,
-                    histogram,
-                    weights,
-                    noise,
-                    epsilon=selecting.epsilon,
-                    measuring=measuring.epsilon,
-                    taken=[each.query for each in measured],
-                    label=SELECTION,
+                    workload, histogram, weights, noise, taken=taken, epsilon=selecting, measuring=measuring
                 )
-            measured.append(
-                measure_query(workload, histogram, noise, query=query, epsilon=measuring.epsilon, label=MEASUREMENT)
-            )
+            measured.append(measure_query(workload, histogram, noise, query=query, epsilon=measuring))
             weights = reweigh(workload, weights, measured, rows=table.n, passes=self.passes, correction=self.step)
             average += weights / rounds
         released = average if self.estimate == "average" else weights
@@ -201,12 +201,9 @@ class MWEM(Mechanism):
         return suggested_rounds(n, float(budget.epsilon), grid.cells, len(workload))
 
 
-def _shares(budget: Budget, rounds: int, queries: int) -> tuple[Budget | None, Budget]:
+def _shares(epsilon: Fraction, rounds: int, queries: int) -> tuple[Fraction | None, Fraction]:
     """For one selection and one measurement; where all queries are measured, there is nothing to select."""
-    if rounds == queries:
-        return None, budget.split(*(1 for _ in range(rounds)))[0]
-    selecting, measuring = budget.split(*(1 for _ in range(2 * rounds)))[:2]
-    return selecting, measuring
+    return (None, epsilon / rounds) if rounds == queries else (epsilon / (2 * rounds), epsilon / (2 * rounds))
 
 
 def _histogram(grid: Grid, table: PrivateTable) -> IntArray:

@@ -15,6 +15,7 @@ from dpsynth_core.mechanisms.mwem.workload import Workload
 from dpsynth_core.privacy.noise import Noise
 
 Correction: TypeAlias = Literal["relative", "paper"]
+SELECTION, MEASUREMENT = "which queries to measure", "counts of the selected queries"
 GRID = 2.0**16
 """Weights enter scores as multiples of 1/GRID: sums of them are exact, so that scores have exactly the sensitivity that
 is claimed and no rounding error comes on top."""
@@ -44,8 +45,7 @@ def select_query(
     *,
     epsilon: Fraction,
     measuring: Fraction,
-    taken: Collection[int],
-    label: str,
+    taken: Collection[int] = (),
 ) -> int:
     """A query that the weights answer badly, by the exponential mechanism; never one that was taken before.
 
@@ -58,16 +58,16 @@ def select_query(
     penalty = np.rint(workload.sizes * (float(workload.sensitivity / measuring) * GRID)) / GRID
     # Beyond every possible gain the penalty does not matter, and scores stay where floats are exact.
     scores = errors - np.minimum(penalty, 2.0 * histogram.sum())
-    index = noise.exponential(scores[left], sensitivity=workload.sensitivity, epsilon=epsilon, label=label)
+    index = noise.exponential(scores[left], sensitivity=workload.sensitivity, epsilon=epsilon, label=SELECTION)
     return int(left[index])
 
 
 def measure_query(
-    workload: Workload, histogram: IntArray, noise: Noise, *, query: int, epsilon: Fraction, label: str
+    workload: Workload, histogram: IntArray, noise: Noise, *, query: int, epsilon: Fraction
 ) -> MeasuredQuery:
     """A query's counts plus discrete Laplace noise of scale sensitivity/epsilon."""
     exact = workload.answer(histogram, query)
-    noisy = noise.laplace(exact, sensitivity=workload.sensitivity, epsilon=epsilon, label=label)
+    noisy = noise.laplace(exact, sensitivity=workload.sensitivity, epsilon=epsilon, label=MEASUREMENT)
     # n is public, so counts that the noise moved out of range can be clipped.
     return MeasuredQuery(query=query, values=np.clip(noisy, 0, histogram.sum()).astype(np.float64))
 

@@ -83,11 +83,27 @@ class MarginalWorkload(Workload):
         histogram *= factors.reshape([size if axis in axes else 1 for axis, size in enumerate(self.shape)])
 
 
-@dataclass(frozen=True, kw_only=True)
-class RangeWorkload(Workload):
-    """Each query counts one box: a range of every column of a set (halves, quarters, ..., or one label)."""
+class OneCountWorkload(Workload):
+    """Each query counts the rows in one set of cells: a replaced row is inside it or not."""
 
     sensitivity: ClassVar[int] = 1
+
+    @abstractmethod
+    def cells(self, histogram: NDArray[Any], query: int) -> NDArray[Any]:
+        """A view of the cells that a query adds up."""
+
+    def answer(self, histogram: NDArray[Any], query: int) -> NDArray[Any]:
+        """The rows in its cells."""
+        return np.atleast_1d(self.cells(histogram, query).sum())
+
+    def scale(self, histogram: FloatArray, query: int, factors: FloatArray) -> None:
+        """All of its cells."""
+        self.cells(histogram, query)[...] *= factors[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RangeWorkload(OneCountWorkload):
+    """Each query counts one box: a range of every column of a set (halves, quarters, ..., or one label)."""
 
     shape: tuple[int, ...]
     sets: tuple[tuple[int, ...], ...]
@@ -128,24 +144,15 @@ class RangeWorkload(Workload):
             norms.append(np.abs(sums).ravel()[1:])
         return np.concatenate(norms)
 
-    def _box(self, query: int) -> tuple[slice, ...]:
-        box = self.boxes[query]
-        return tuple(slice(*box.get(axis, (None, None))) for axis in range(len(self.shape)))
-
-    def answer(self, histogram: NDArray[Any], query: int) -> NDArray[Any]:
-        """The rows in the box."""
-        return np.atleast_1d(histogram[self._box(query)].sum())
-
-    def scale(self, histogram: FloatArray, query: int, factors: FloatArray) -> None:
+    def cells(self, histogram: NDArray[Any], query: int) -> NDArray[Any]:
         """The cells in the box."""
-        histogram[self._box(query)] *= factors[0]
+        box = self.boxes[query]
+        return histogram[tuple(slice(*box.get(axis, (None, None))) for axis in range(len(self.shape)))]
 
 
 @dataclass(frozen=True, kw_only=True)
-class IntervalWorkload(Workload):
+class IntervalWorkload(OneCountWorkload):
     """Each query counts a run of consecutive cells of the flattened histogram, as in Montoya Perez et al. (2024)."""
-
-    sensitivity: ClassVar[int] = 1
 
     shape: tuple[int, ...]
 
@@ -172,15 +179,10 @@ class IntervalWorkload(Workload):
         low, high = self.ends
         return np.abs(sums[high] - sums[low])
 
-    def answer(self, histogram: NDArray[Any], query: int) -> NDArray[Any]:
-        """The rows in the run."""
-        low, high = self.ends
-        return np.atleast_1d(histogram.reshape(-1)[low[query] : high[query]].sum())
-
-    def scale(self, histogram: FloatArray, query: int, factors: FloatArray) -> None:
+    def cells(self, histogram: NDArray[Any], query: int) -> NDArray[Any]:
         """The cells in the run."""
         low, high = self.ends
-        histogram.reshape(-1)[low[query] : high[query]] *= factors[0]
+        return histogram.reshape(-1)[low[query] : high[query]]
 
 
 def _check_queries(queries: int) -> None:

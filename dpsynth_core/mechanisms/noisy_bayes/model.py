@@ -52,11 +52,6 @@ class MixedNormal:
         slopes = _slopes(layout, moments)
         return cls(schema=schema, layout=layout, mean=mean, root=root, shares=shares, slopes=slopes)
 
-    @property
-    def covariance(self) -> FloatArray:
-        """Of the numbers, scaled to [-1, 1]."""
-        return np.asarray(self.root @ self.root.T)
-
     def sample(self, rows: int, noise: Noise) -> pd.DataFrame:
         """That many rows."""
         starts = range(0, rows, CHUNK_ROWS)

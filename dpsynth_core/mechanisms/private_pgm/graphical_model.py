@@ -65,11 +65,6 @@ class GraphicalModel:
             columns[bins.axis.column.name] = codec_for(bins.axis.column).restore(positions)
         return pd.DataFrame(columns, copy=False)
 
-    def marginal(self, names: Sequence[str]) -> FloatArray:
-        """The model's own probabilities of the bins of some columns."""
-        variable = dict(zip((bins.axis.column.name for bins in self.bins), self.variables, strict=True))
-        return marginal(self.tables, [variable[name] for name in names])
-
 
 def draw_rows(tables: Sequence[ConditionalTable], rows: int, noise: Noise) -> dict[int, IntArray]:
     """Every variable's value for each row, table by table.

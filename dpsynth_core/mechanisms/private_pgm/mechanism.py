@@ -214,13 +214,10 @@ class PrivatePGM(Mechanism):
         sizes = [each.size for each in bins]
         progress("Counting the given marginals", 0.0)
         measurer = measurer_for(draws, noise, gaussian=self._gaussian(noise.budget))
-        codes = [each.codes(table) for each in bins]
+        data = GroupedRows(codes=tuple(each.codes(table) for each in bins), sizes=tuple(sizes))
         measurements = []
         for draw, clique in zip(draws, cliques, strict=True):
-            shape = tuple(sizes[variable] for variable in clique)
-            flat = np.ravel_multi_index(tuple(codes[variable] for variable in clique), shape)
-            counts = np.bincount(flat, minlength=math.prod(shape)).reshape(shape)
-            noisy, std = measurer.histogram(draw.key, counts, rows=table.n)
+            noisy, std = measurer.histogram(draw.key, data.count(clique), rows=table.n)
             measurements.append(Measurement(clique=clique, values=noisy.astype(np.float64), std=std))
         tables = estimate(sizes, measurements, table.n, lambda stage: progress(stage, 0.5))
         variables = tuple(range(len(bins)))

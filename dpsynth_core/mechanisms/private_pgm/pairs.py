@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -14,6 +15,7 @@ from dpsynth_core.mechanisms.private_pgm.allocation import ERROR_PER_CELL
 from dpsynth_core.mechanisms.private_pgm.binned_columns import BinnedColumn
 from dpsynth_core.mechanisms.private_pgm.denoise import shrink_towards
 from dpsynth_core.mechanisms.private_pgm.estimation import Measurement, max_clique_cells
+from dpsynth_core.mechanisms.private_pgm.marginal_oracles import Clique
 from dpsynth_core.mechanisms.private_pgm.measuring import Measurer
 from dpsynth_core.table.private_table import PrivateTable
 
@@ -48,11 +50,11 @@ class GroupedRows:
         """How many; public."""
         return len(self.codes[0])
 
-    def count(self, pair: ColumnPair) -> IntArray:
-        """Rows by the groups of two columns: private."""
-        shape = self.sizes[pair[0]], self.sizes[pair[1]]
-        flat = self.codes[pair[0]] * shape[1] + self.codes[pair[1]]
-        return np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape)
+    def count(self, clique: Clique) -> IntArray:
+        """Rows by the groups of some columns: private."""
+        shape = tuple(self.sizes[variable] for variable in clique)
+        flat = np.ravel_multi_index(tuple(self.codes[variable] for variable in clique), shape)
+        return np.bincount(flat, minlength=math.prod(shape)).reshape(shape)
 
 
 def independent_counts(columns: Sequence[BinnedColumn], rows: int) -> dict[ColumnPair, FloatArray]:

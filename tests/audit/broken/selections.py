@@ -93,7 +93,7 @@ class MwemReselects(MWEM):
             scale = float_up(2 * workload.sensitivity / share)
             call = Exponential(scores=errors, scale=scale, charge=noise.charges[-1])
             query = _reselected(query, [step.query for step in measured], call, noise)
-            measured.append(measure_query(workload, histogram, noise, query=query, epsilon=share, label="measure"))
+            measured.append(measure_query(workload, histogram, noise, query=query, epsilon=share))
             weights = reweigh(workload, weights, measured, rows=table.n, passes=1, correction="relative")
         cells = np.column_stack(np.unravel_index(np.arange(grid.cells), grid.shape)).astype(np.int64)
         return PartitionModel.of(grid.axes, cells, cells + 1, weights.ravel(), rows=table.n, centre=False)

@@ -82,7 +82,6 @@ def test_a_query_is_never_selected_twice() -> None:
                     epsilon=Fraction(1),
                     measuring=Fraction(1),
                     taken=taken,
-                    label="select",
                 )
             )
         assert sorted(taken) == [0, 1, 2, 3]
@@ -100,8 +99,6 @@ def test_selection_prefers_what_the_weights_answer_badly() -> None:
             SeededNoise(Budget.of(1), seed),
             epsilon=Fraction(1),
             measuring=Fraction(1),
-            taken=(),
-            label="select",
         )
         for seed in range(50)
     ]
