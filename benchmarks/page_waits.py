@@ -26,7 +26,7 @@ PROMISED = {
     "first heading": 3.0,
     "warm page change": 1.0,
     "page with charts": 3.0,
-    "cancel until told": 2.0,
+    "cancel confirmed": 2.0,
 }
 CHROMIUM = "/usr/bin/chromium"
 DRAWN = """() => document.querySelectorAll('[data-testid=stPlotlyChart]').length
@@ -101,7 +101,7 @@ def visit(browser: Browser, url: str) -> dict[str, float]:
     # Of all six pages, the one that takes longest.
     times["warm page change"] = max(changed(page, stage.title) for stage in STAGES)
     times["page with charts"] = taken(lambda: follow(page, "Mechanism"), lambda: page.wait_for_function(DRAWN))
-    times["cancel until told"] = cancelled(page)
+    times["cancel confirmed"] = cancelled(page)
     page.context.close()
     return times
 
@@ -150,9 +150,9 @@ def main() -> None:
     load = os.getloadavg()[0]
     print(f"Waits in a browser, best and worst of {rounds} ({os.cpu_count()} cores, load {load:.1f})")
     for name, promised in PROMISED.items():
-        found = [times[name] for times in visits]
-        share = min(found) / promised
-        print(f"  {name:18} {min(found):6.2f} s to {max(found):6.2f} s, promised {promised:.0f} s: {share:.2f} x")
+        waits = [times[name] for times in visits]
+        share = min(waits) / promised
+        print(f"  {name:18} {min(waits):6.2f} s to {max(waits):6.2f} s, promised {promised:.0f} s: {share:.2f} x")
 
 
 if __name__ == "__main__":

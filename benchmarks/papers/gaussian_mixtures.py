@@ -114,11 +114,11 @@ class PointCloud:
         return cls.of(points, origin="published rows", xx=float(xx))
 
     @classmethod
-    def simulated(cls, rows: int, dimensions: int, deviation: float = 30.0) -> PointCloud:
+    def simulated(cls, rows: int, dimensions: int, std: float = 30.0) -> PointCloud:
         """Rows from the same distribution; equal dimensions share their centres."""
         rng = np.random.default_rng(SIMULATION_SEED)
-        rows_drawn = simulate_mixture(rows, rng, dimensions=dimensions, std=deviation)
-        return cls.of(rows_drawn.to_numpy(dtype=np.float64), origin="simulated rows")
+        drawn = simulate_mixture(rows, rng, dimensions=dimensions, std=std)
+        return cls.of(drawn.to_numpy(dtype=np.float64), origin="simulated rows")
 
     def part(self, rows: int) -> PointCloud:
         """Some of the rows, chosen at random."""
@@ -154,7 +154,7 @@ def gaussian_mixtures(options: RunOptions) -> Iterator[ResultTable]:
         clouds[dimensions] = PointCloud.published(dimensions, options)
     yield _against_published(clouds, options)
     yield _by_rows(clouds[5], options)
-    yield _by_deviation(options)
+    yield _by_std(options)
     yield _by_dimension(options)
     yield _against_theorems(options)
 
@@ -193,13 +193,13 @@ def _by_rows(cloud: PointCloud, options: RunOptions) -> ResultTable:
     )
 
 
-def _by_deviation(options: RunOptions) -> ResultTable:
+def _by_std(options: RunOptions) -> ResultTable:
     """Figure 10."""
     rows = options.rows(REDUCED)
     return _epsilon_table(
         "Distance (MMD) by spread of the clusters, D = 10: Figure 10",
         f"kd_tree, suggested; {rows:,} simulated rows with the same cluster centres.",
-        {f"sigma = {deviation:g}": PointCloud.simulated(rows, 10, deviation) for deviation in (30.0, 3.0)},
+        {f"sigma = {std:g}": PointCloud.simulated(rows, 10, std) for std in (30.0, 3.0)},
         options,
     )
 
@@ -239,17 +239,17 @@ def _against_theorems(options: RunOptions) -> ResultTable:
         title="Largest difference of kernel densities on standard Gaussian rows, and its bounds: Figure 4",
         notes=(
             f"kd_grid with centres; {options.rows(FULL):,} simulated rows in [-5, 5]^d; kernel bandwidth 1; "
-            f"bounds fail with probability at most {FAILURE:g}; found at 2,200 query points. {_noise(options)}",
+            f"bounds fail with probability at most {FAILURE:g}; measured at 2,200 query points. {_noise(options)}",
             "Theorem 3 is for t = 0, Theorems 5 and 6 for t = 8 ln(1/delta) / epsilon; Theorem 5 uses the rows' own M "
             "and m. A bound of one or more says nothing; '-' where a condition of the theorem fails.",
         ),
-        columns=("data", "bins", "eps", "found, t = 0", "Theorem 3", "found, t > 0", "Theorem 5", "Theorem 6"),
+        columns=("data", "bins", "eps", "measured, t = 0", "Theorem 3", "measured, t > 0", "Theorem 5", "Theorem 6"),
         rows=tuple(rows),
     )
 
 
 def _theorem_rows(dimensions: int, bins: int, options: RunOptions) -> Iterator[tuple[CellValue, ...]]:
-    """For one Gaussian table and each epsilon: what was found and what is promised, without and with a threshold."""
+    """For one Gaussian table and each epsilon: what was measured and what is promised, without and with a threshold."""
     rng = np.random.default_rng(SIMULATION_SEED)
     names = [f"x{i + 1}" for i in range(dimensions)]
     drawn = pd.DataFrame(rng.normal(size=(options.rows(FULL), dimensions)), columns=names)
@@ -259,7 +259,7 @@ def _theorem_rows(dimensions: int, bins: int, options: RunOptions) -> Iterator[t
     at = np.concatenate([points[:2000], rng.uniform(-5, 5, (200, dimensions))])
     density = kernel_density(points, 0.5, at)
 
-    def found(epsilon: float, threshold: int) -> Estimate:
+    def largest_difference(epsilon: float, threshold: int) -> Estimate:
         grid = KDGrid(bins=bins, threshold=threshold, placement="centre")
         models = [_fit(table, grid, epsilon, seed) for seed in options.seeds]
         own = (kernel_density(model.centres(), 0.5, at, model.weights) for model in models)
@@ -271,9 +271,9 @@ def _theorem_rows(dimensions: int, bins: int, options: RunOptions) -> Iterator[t
             f"d = {dimensions}",
             str(bins),
             epsilon,
-            found(epsilon, 1),
+            largest_difference(epsilon, 1),
             _bound(3, table, bins, epsilon),
-            found(epsilon, filtering),
+            largest_difference(epsilon, filtering),
             _bound(5, table, bins, epsilon),
             _bound(6, table, bins, epsilon),
         )

@@ -128,8 +128,8 @@ def _errors(name: str, method: Method, options: RunOptions, rows: int) -> dict[s
 
 def _schema(bound: int) -> Schema:
     facts = [
-        numeric(name, centre - bound * deviation, centre + bound * deviation, bins=32, origin="public knowledge")
-        for name, centre, deviation in zip(("x1", "x2"), CENTRES, STDS, strict=True)
+        numeric(name, centre - bound * std, centre + bound * std, bins=32, origin="public knowledge")
+        for name, centre, std in zip(("x1", "x2"), CENTRES, STDS, strict=True)
     ]
     return Schema.from_dict({"columns": facts})
 

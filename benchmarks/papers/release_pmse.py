@@ -107,8 +107,8 @@ def _posterior_draw(frame: pd.DataFrame, rng: np.random.Generator) -> pd.DataFra
     """A table from the posterior predictive law of the two regressions, flat prior: nothing private about it."""
     n = len(frame)
     x1, x2 = frame["x1"].to_numpy(), frame["x2"].to_numpy()
-    deviation = np.sqrt(x1.var() * n / rng.chisquare(n - 1))
-    s1 = rng.normal(rng.normal(x1.mean(), deviation / np.sqrt(n)), deviation, n)
+    std = np.sqrt(x1.var() * n / rng.chisquare(n - 1))
+    s1 = rng.normal(rng.normal(x1.mean(), std / np.sqrt(n)), std, n)
     design = np.column_stack([np.ones(n), x1])
     solution, residual, *_ = np.linalg.lstsq(design, x2, rcond=None)
     scale = np.sqrt(float(residual[0]) / rng.chisquare(n - 2))

@@ -1,8 +1,8 @@
 """What the theory promises for a thresholded grid: bounds on sup_x |KD_Q(x) - KD_P(x)| (Kreačić et al. 2023).
 
 The kernel is exp(-|x - y|^2 / 2), so lengths are in units of its bandwidth: for exp(-gamma |x - y|^2) multiply widths
-and deviations by sqrt(2 gamma). P holds the n rows, Q the centres of the cells that Algorithm 1 keeps, weighted by
-their noisy counts. Every theorem holds with probability at least 1 - delta over the noise.
+and standard deviations by sqrt(2 gamma). P holds the n rows, Q the centres of the cells that Algorithm 1 keeps,
+weighted by their noisy counts. Every theorem holds with probability at least 1 - delta over the noise.
 
 All three rest on one event: no cell's noise exceeds b. With Laplace noise of scale 2/epsilon and
 b = (4/epsilon) ln(1/delta), a cell does with probability delta^2 (Remark 2), so one of J cells with at most
@@ -12,7 +12,7 @@ t/2 = b rows are filtered, cells with at least 3t/2 = 3b rows are kept, and tota
 Our noise is a whole number: P(|X| > k) = 2 a^(k+1) / (1 + a) with a = exp(-epsilon/2), for whole k >= 0. As
 2a <= 1 + a, that is at most a^k = exp(-k epsilon/2) where k is whole, but can exceed it by a factor of 2/(1 + a) just
 below a whole number. So b is rounded *up* to a whole number, t = 2b with it: the paper's statements for a slightly
-smaller delta, exp(-epsilon b/4), and true for whole-number noise as they stand (docs/proofs.md).
+smaller delta, exp(-epsilon b/4), and true for integer noise without change (docs/proofs.md).
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class _Grid:
                 "light",
                 light,
                 allowed="such that n > m + 4 M ln(1/delta) / epsilon (Theorem 5, through Lemma 22)",
-                remedy="Too few rows lie in cells that stand out: take wider cells, a larger epsilon or delta.",
+                remedy="Too few rows lie in cells above the noise: use wider cells, a larger epsilon or delta.",
             )
         return (light + 2 * heavy * self.b) / least + light / self.n + self.rounding
 

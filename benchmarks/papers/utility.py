@@ -102,7 +102,7 @@ def _released(
 
 def _errors(original: PrivateTable, table: pd.DataFrame, seconds: float) -> UtilityErrors:
     pair = TablePair.of(original, table)
-    kept = frequent_labels(original, LABELS)
-    found = logistic_pmse(features(pair.original, kept), features(pair.synthetic, kept), 1)
-    ratio = math.nan if found is None else found.ratio
+    labels = frequent_labels(original, LABELS)
+    fitted = logistic_pmse(features(pair.original, labels), features(pair.synthetic, labels), 1)
+    ratio = math.nan if fitted is None else fitted.ratio
     return UtilityErrors(two_way=mean_pair_variation(pair, BINS), ratio=ratio, seconds=seconds)

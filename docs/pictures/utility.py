@@ -39,12 +39,12 @@ STYLE = (
 
 
 def across(epsilon: float) -> float:
-    """The place of an epsilon from 0.1 to 10, on a scale of ratios."""
+    """Horizontal position of an epsilon from 0.1 to 10, on a logarithmic scale."""
     return (math.log10(epsilon) + 1) / 2 * PANEL
 
 
 def down(error: float) -> float:
-    """The place of an error from 0 to 1."""
+    """Vertical position of an error from 0 to 1."""
     return TOP + (1 - error) * (HEIGHT - TOP - 50)
 
 
@@ -82,7 +82,7 @@ def main() -> None:
     tables = [table for table in printed if table["title"].endswith(MEASURE)]
     names = list(dict.fromkeys(row["method"] for table in tables for row in table["rows"]))
     colours = dict(zip(names, COLOURS * len(names), strict=False))
-    drawn = [line for place, table in enumerate(tables) for line in panel(table, LEFT + place * WIDTH / 2, colours)]
+    drawn = [line for i, table in enumerate(tables) for line in panel(table, LEFT + i * WIDTH / 2, colours)]
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
     title = "<title>Mean total variation of pairs of columns over epsilon</title>"
     (HERE / "utility.svg").write_text("\n".join([head, title, STYLE, *drawn, "</svg>", ""]), "utf-8")

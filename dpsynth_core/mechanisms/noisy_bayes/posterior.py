@@ -28,7 +28,7 @@ class NormalInverseWishart:
 
     centre: FloatArray
     weight: float
-    """Rows that the knowledge of the mean is worth (kappa)."""
+    """Of the mean, in rows (kappa)."""
     scale: FloatArray
     """Of the covariance (Psi)."""
     freedom: float
