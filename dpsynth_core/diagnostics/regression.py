@@ -46,7 +46,7 @@ FUNCTIONAL, K_NORM = "private: functional (l1)", "private: K-norm (l-infinity)"
 COMPARATORS = {FUNCTIONAL: functional_mechanism, K_NORM: k_norm_mechanism}
 INTERCEPT = "intercept"
 READINGS: dict[Verdict, str] = {
-    "excellent": "The two intervals differ no more than those of two samples of the original.",
+    "excellent": "The two intervals differ no more than those of two samples of the original would.",
     "good": "The coefficient differs more than by chance, though by little.",
     "fair": "The coefficient differs enough to be noticed.",
     "poor": "The synthetic rows give another answer.",
@@ -63,10 +63,10 @@ class RegressionDiagnostic(Diagnostic):
     method: ClassVar[str] = (
         "The same linear regression (logistic for an outcome of two labels) is fitted to both tables. For every slope "
         "the overlap of the two 95% intervals is averaged over their lengths (Karr et al. 2006): 1 if they are the "
-        "same, 0 if they touch, negative if they are apart. The gap is one less the overlap. The reference is what a "
-        "fresh sample of the original's law would show, its upper end adjusted for the number of slopes. A gap beyond "
+        "same, 0 if they touch, negative if they are apart. The gap is one minus the overlap. The reference is what a "
+        "fresh sample of the original would show, its upper end adjusted for the number of slopes. A gap beyond "
         "it is judged by the difference of the slopes in standard deviations of the outcome per standard deviation of "
-        "the predictor. Labels count against the first one; a missing number takes the middle of its range and a "
+        "the predictor. Labels are compared with the first one; a missing number takes the middle of its range and a "
         "coefficient of its own. Several synthetic tables are combined as Raab et al. (2017) show. Where an epsilon is "
         "given, two regressions that are private by themselves are simulated at it, many times."
     )

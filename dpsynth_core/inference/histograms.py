@@ -35,7 +35,7 @@ CUT = 1.5
 
 @dataclass(frozen=True, kw_only=True)
 class GroupIndices:
-    """Where the two groups and the values stand in a table of counts."""
+    """Where to find the two groups and the values in a table of counts."""
 
     first: int = 0
     second: int = 1
@@ -58,7 +58,7 @@ class HistogramLaw(ABC):
     centre: bool
     """Whether rows lie at the middle of their cell, so that all rows of a cell are tied."""
     group_first: bool = True
-    """Whether the group column stands before the value column in the schema."""
+    """Whether the group column comes before the value column in the schema."""
 
     @abstractmethod
     def _run(self, counts: IntArray | FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -72,10 +72,8 @@ class HistogramLaw(ABC):
             part = counts[start : start + step]
             flat = (part if self.group_first else part.swapaxes(1, 2)).reshape(len(part), -1)
             drawn = self._run(flat, rng)
-            if self.group_first:
-                out[start : start + step] = drawn.reshape(-1, *self.shape)
-            else:
-                out[start : start + step] = drawn.reshape(-1, *self.shape[::-1]).swapaxes(1, 2)
+            drawn = drawn.reshape(-1, *(self.shape if self.group_first else self.shape[::-1]))
+            out[start : start + step] = drawn if self.group_first else drawn.swapaxes(1, 2)
         return out
 
     @abstractmethod

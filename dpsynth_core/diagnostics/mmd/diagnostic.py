@@ -43,12 +43,12 @@ class MMDDiagnostic(Diagnostic):
     question: ClassVar[str] = "Taken as a whole, how far apart are the two tables?"
     method: ClassVar[str] = (
         "Every row becomes a point: numbers scaled to [0, 1] by their declared bounds, labels as indicators. MMD is "
-        "the largest difference of averages that any smooth function of a row can show (Gaussian kernel; its width is"
-        " the median distance between rows of the original, so it is the same for every release of this table). Exact"
-        " for smaller tables, by random features with a stated error for larger ones. The reference is the distance "
-        "between two halves of the original, scaled to these sizes; the p-value comes from permuting rows between the"
-        " tables; for the other end of the scale, the distance of rows drawn uniformly from the declared domain is "
-        "given."
+        "the largest difference of averages that any smooth function of a row can show. The kernel is Gaussian; its "
+        "width is the median distance between rows of the original, so it is the same for every release of this "
+        "table. MMD is exact for smaller tables and estimated by random features, with a stated error, for larger "
+        "ones. The reference is the distance between two halves of the original, scaled to these sizes. The p-value "
+        "comes from permuting rows between the tables. The other end of the scale is the distance to rows drawn "
+        "uniformly from the declared domain."
     )
     scale: ClassVar[Scale] = Scale(
         name="MMD",

@@ -55,14 +55,14 @@ class PMSEDiagnostic(Diagnostic):
     title: ClassVar[str] = "Telling the tables apart (pMSE)"
     question: ClassVar[str] = "Could an observer tell a synthetic row from an original one?"
     method: ClassVar[str] = (
-        "Both tables are stacked and a model guesses for each row the probability of being synthetic. pMSE is the"
-        " mean square of that probability less the share of synthetic rows: zero if nothing can be told. Every "
-        "number is given as a ratio to what it would be if the synthetic table came from the original's own law. "
-        "For logistic regression (main effects, and products of pairs of columns where the rows allow) that is "
-        "known in closed form. For the tree, grown as R's rpart does, one half of the original is compared with "
-        "as many synthetic rows and with its other half, several times. That null depends on the original alone: "
-        "one made by permuting rows grows as the synthetic table gets worse, so that the ratio would improve as "
-        "epsilon falls."
+        "Both tables are stacked, and a model estimates for each row the probability that it is synthetic. pMSE is "
+        "the mean squared difference between that probability and the share of synthetic rows: zero if nothing tells "
+        "the tables apart. Every number is given as a ratio to its value for a fresh sample of the original. For "
+        "logistic regression (main effects, and products of pairs of columns where there are enough rows) that value "
+        "is known in closed form. For the tree, grown as in R's rpart, one half of the original is compared several "
+        "times with as many synthetic rows and with its other half. This null depends on the original alone. A null "
+        "made by permuting rows would grow as the synthetic table gets worse, and the ratio would improve as epsilon "
+        "falls."
     )
     scale: ClassVar[Scale] = Scale(
         name="pMSE ratio", low=0.0, high=math.inf, better="lower", good="about 1: nothing tells the tables apart"

@@ -8,7 +8,6 @@ al. take it, solves X'X b = 2 X'w with w = -1 or 1. So one pair of moments serve
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from scipy import special
@@ -20,7 +19,6 @@ from dpsynth_core.privacy.noise import Noise
 
 STEPS = 2**12
 """Grid steps from the middle of a range to its end, so that moments are whole numbers."""
-Solver = Callable[[Design, Noise], FloatArray]
 
 
 def functional_sensitivity(columns: int) -> int:
