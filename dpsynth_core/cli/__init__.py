@@ -1,10 +1,10 @@
-"""The command line: the same work as in the app, the same errors, for scripts.
+"""The command line: the same work and the same errors as in the app, for scripts.
 
     python -m dpsynth_core synthesize data.csv --schema schema.json --mechanism kd_tree --epsilon 1 --out bundle.zip
     python -m dpsynth_core evaluate data.csv synthetic.csv --schema schema.json --out report.html
 
-Results go to standard output; progress and errors to the error stream. Exit codes: 0 done, 2 something has to be
-corrected (the text says what), 130 interrupted.
+Results go to standard output, progress and errors to the error stream. Exit codes: 0 done, 2 something must be
+corrected (the message says what), 130 interrupted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DONE, USER_ERROR, INTERRUPTED = 0, 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the arguments say and return the exit code."""
+    """Run a command and return the exit code."""
     chosen = _parser().parse_args(arguments)
     try:
         chosen.run(chosen)
@@ -38,15 +38,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m dpsynth_core", description="Differentially private synthetic tables.", allow_abbrev=False
-    )
+    about = "Make and examine differentially private synthetic tables."
+    parser = argparse.ArgumentParser(prog="python -m dpsynth_core", description=about, allow_abbrev=False)
     commands = parser.add_subparsers(required=True, metavar="command")
     for name, module in (("synthesize", synthesize), ("evaluate", evaluate)):
         about = (module.__doc__ or "").splitlines()[0]
         command = commands.add_parser(name, help=about, description=about, allow_abbrev=False)
         command.add_argument("data", type=Path, help="the original table: CSV, Excel or Parquet")
-        command.add_argument("--schema", type=Path, required=True, help="the public facts, as JSON")
+        command.add_argument("--schema", type=Path, required=True, help="the schema: public facts, a JSON file")
         module.add_arguments(command)
         command.set_defaults(run=module.run)
     return parser

@@ -16,35 +16,38 @@ from dpsynth_core.table.readers.read import read_table
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """What ``evaluate`` understands."""
+    """The options of ``evaluate``."""
     command.add_argument("synthetic", type=Path, help="the synthetic table: CSV, Excel or Parquet")
     command.add_argument(
-        "--diagnostic", action="append", metavar="NAME", dest="diagnostics",
-        help=f"one of {', '.join(DIAGNOSTICS)}; may be repeated; all of them unless given",
-    )  # fmt: skip
-    command.add_argument("--out", type=Path, help="the internal review report, an HTML file that is not there yet")
+        "--diagnostic",
+        action="append",
+        metavar="NAME",
+        dest="diagnostics",
+        help=f"one of {', '.join(DIAGNOSTICS)}; may be repeated; default: all of them",
+    )
+    command.add_argument("--out", type=Path, help="the internal review report, an HTML file; must not exist yet")
 
 
 def run(chosen: argparse.Namespace) -> None:
-    """Examine and print; nothing is charged, because what is printed must not leave the building."""
+    """Examine and print; nothing is charged, because the output is for internal review only."""
     private = PrivateTable(read_table(chosen.data), read_schema(chosen.schema))
     synthetic = read_table(chosen.synthetic)
     bar = Bar()
     with contextlib.ExitStack() as stack:
         stack.callback(bar.close)
         file = stack.enter_context(new_file(chosen.out)) if chosen.out else None
-        found = evaluate(private, synthetic, chosen.diagnostics, progress=bar)
+        evaluation = evaluate(private, synthetic, chosen.diagnostics, progress=bar)
         if file is not None:
-            file.write(review_report(private, synthetic, found))
-    _print(found)
+            file.write(review_report(private, synthetic, evaluation))
+    _print(evaluation)
     if chosen.out:
-        say(f"The report with figures, also internal: {chosen.out}")
+        say(f"Report with figures, for internal review only: {chosen.out}")
 
 
-def _print(found: Evaluation) -> None:
+def _print(evaluation: Evaluation) -> None:
     say(INTERNAL)
-    say(f"Verdict: {found.verdict}. {found.summary}")
-    for result in found.culprits:
+    say(f"Verdict: {evaluation.verdict}. {evaluation.summary}")
+    for result in evaluation.culprits:
         say(f"  {result.verdict:9} {result.title}: {_number(result, result.headline)} {result.headline.reading}")
 
 

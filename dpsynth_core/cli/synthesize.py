@@ -6,6 +6,7 @@ In release mode, which is the default, the ledger is charged before anything is 
 from __future__ import annotations
 
 import argparse
+import contextlib
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,8 +16,8 @@ import pandas as pd
 
 from dpsynth_core.cli.terminal import Bar, new_file, read_schema, say
 from dpsynth_core.errors import ParameterError
-from dpsynth_core.ledger.accounts import Ledger, spend
 from dpsynth_core.ledger.fingerprint import fingerprint
+from dpsynth_core.ledger.ledger import Ledger, LedgerCharge
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.mechanisms.parameters import Parameter, parameters
@@ -29,102 +30,105 @@ from dpsynth_core.runs.configuration import RunConfig, RunResult, execute
 from dpsynth_core.table.readers.read import read_table
 from dpsynth_core.table.schema import Schema
 
+NOTHING_CHARGED = "No account was charged: --teaching is for public or simulated data only."
 DEFAULT_DELTA = "1e-6"
-"""Where the mechanism needs one and none is given."""
+"""Used if the mechanism needs one and none is given."""
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """What ``synthesize`` understands."""
-    command.add_argument("--mechanism", help=f"one of {', '.join(MECHANISMS)}; by default the one that suits the table")
+    """The options of ``synthesize``."""
+    command.add_argument("--mechanism", help=f"one of {', '.join(MECHANISMS)}; default: the one that suits the table")
     command.add_argument("--epsilon", required=True, help="privacy loss of each synthetic table")
-    command.add_argument("--delta", help=f"where the mechanism needs one (then {DEFAULT_DELTA} unless given)")
-    command.add_argument("--copies", type=int, default=1, help="how many synthetic tables; their losses add up")
+    command.add_argument("--delta", help=f"delta of each synthetic table; default: {DEFAULT_DELTA} if needed, else 0")
+    command.add_argument("--copies", type=int, default=1, help="number of synthetic tables; their losses add up")
     command.add_argument(
-        "--set", action="append", default=[], metavar="PARAMETER=VALUE", dest="changes",
-        help="a parameter of the mechanism, instead of the suggested value; may be repeated",
-    )  # fmt: skip
-    command.add_argument("--out", type=Path, required=True, help="the bundle, a zip file that is not there yet")
+        "--set",
+        action="append",
+        default=[],
+        metavar="PARAMETER=VALUE",
+        dest="changes",
+        help="set a parameter of the mechanism instead of using the suggested value; may be repeated",
+    )
+    command.add_argument("--out", type=Path, required=True, help="the bundle to write, a zip file; must not exist yet")
     command.add_argument(
         "--budget",
-        help="open the data set's account with this total epsilon, once and for all; without it the account of a new "
-        "data set covers this run and nothing more",
+        help="open the data set's account with this total epsilon, which cannot be changed later; without it, the "
+        "account of a new data set covers this run and nothing more",
     )
-    command.add_argument("--budget-delta", default="0", help="the account's total delta")
-    command.add_argument("--teaching", action="store_true", help="public or simulated data: no ledger, no account")
-    command.add_argument("--title", default=Publication().title, help="what the table is called in the bundle")
-    command.add_argument("--description", default="", help="what its rows are about")
-    command.add_argument("--publisher", default="", help="who publishes it")
-    command.add_argument("--license", default="", help="the address or name of a licence")
+    command.add_argument("--budget-delta", default="0", help="the account's total delta; default: 0")
+    command.add_argument("--teaching", action="store_true", help="the data are public or simulated: charge nothing")
+    command.add_argument("--title", default=Publication().title, help="the table's title in the bundle")
+    command.add_argument("--description", default="", help="what the rows describe")
+    command.add_argument("--publisher", default="", help="who publishes the table")
+    command.add_argument("--license", default="", help="the licence, by name or address")
 
 
 def run(chosen: argparse.Namespace) -> None:
-    """Read, check everything that can be checked for free, charge, run, pack, state what may be claimed."""
+    """Check everything that can be checked for free, charge the account, run, write the bundle, print the claim."""
     schema, table = read_schema(chosen.schema), read_table(chosen.data)
-    order = _order(chosen, schema, len(table))
-    _check(order, schema, len(table))
-    said = Publication(
-        title=chosen.title, description=chosen.description, publisher=chosen.publisher, license=chosen.license,
-        original_rows=len(table), published=datetime.now(UTC).date(),
-    )  # fmt: skip
+    config = _config(chosen, schema, len(table))
+    _check(config, schema, len(table))
+    publication = Publication(
+        title=chosen.title,
+        description=chosen.description,
+        publisher=chosen.publisher,
+        license=chosen.license,
+        original_rows=len(table),
+        published=datetime.now(UTC).date(),
+    )
     with new_file(chosen.out) as file:
-        if chosen.teaching:
-            made = _made(table, schema, order, said, bar := Bar())
-            bar.close()
-        else:
-            made = _paid(chosen, table, schema, order, said)
-        file.write(made.archive)
-    _state(chosen, made, len(table))
+        payer = None if chosen.teaching else _Payer.of(chosen, table, schema, config)
+        with contextlib.ExitStack() as stack:
+            bar = stack.enter_context(contextlib.closing(Bar()))
+            if payer is not None:
+                bar.on_drawn = stack.enter_context(payer.charge(config)).drawn
+            result = execute(table, schema, config, progress=bar)
+            archive = release_bundle(result, publication).to_zip()
+        file.write(archive)
+    _print(chosen, result, len(table))
+    say(NOTHING_CHARGED if payer is None else payer.balance())
 
 
 @dataclass(frozen=True, kw_only=True)
-class Made:
-    """A run and its bundle."""
+class _Payer:
+    """The account that pays for a run."""
 
-    outcome: RunResult
-    """What the run has made."""
-    archive: bytes
-    """The bundle."""
-    left: str = "No account was kept: --teaching is for public or simulated data only."
-    """What remains of the account, in a sentence."""
+    ledger: Ledger
+    fingerprint: str
+    note: str
 
+    @classmethod
+    def of(cls, chosen: argparse.Namespace, table: pd.DataFrame, schema: Schema, config: RunConfig) -> _Payer:
+        """The table's account, opened if there is none yet."""
+        settings = Settings.from_environment()
+        key = settings.installation_key()
+        ledger, name = Ledger(settings.ledger_url, key=key), fingerprint(table, key)
+        return cls(ledger=ledger, fingerprint=name, note=_open_account(ledger, name, chosen, schema, config))
 
-def _made(table: pd.DataFrame, schema: Schema, order: RunConfig, said: Publication, bar: Bar) -> Made:
-    outcome = execute(table, schema, order, progress=bar)
-    return Made(outcome=outcome, archive=release_bundle(outcome, said).to_zip())
+    def charge(self, config: RunConfig) -> contextlib.AbstractContextManager[LedgerCharge]:
+        return self.ledger.charge(
+            self.fingerprint,
+            config.total,
+            purpose=f"Synthesize with {config.mechanism.key}",
+            details={"mechanism": config.mechanism.key, "tables": config.copies},
+        )
 
-
-def _paid(chosen: argparse.Namespace, table: pd.DataFrame, schema: Schema, order: RunConfig, said: Publication) -> Made:
-    settings = Settings.from_environment()
-    key = settings.installation_key()
-    ledger, name = Ledger(settings.ledger_url, key=key), fingerprint(table, key)
-    note = _open(ledger, name, chosen, schema, order)
-    bar = Bar()
-    try:
-        made = spend(
-            ledger, name, order.total, purpose=f"Synthesize with {order.mechanism.key}",
-            run=lambda: _made(table, schema, order, said, bar), drawn=lambda: bar.has_drawn,
-            details={"mechanism": order.mechanism.key, "tables": order.copies},
-        )  # fmt: skip
-    except KeyboardInterrupt as stop:
-        charged = "Noise had been drawn, so the budget was charged." if bar.has_drawn else "Nothing was charged."
-        stop.add_note(charged)
-        raise
-    finally:
-        bar.close()
-    account = ledger.account(name)
-    assert account is not None  # noqa: S101  it was charged above
-    epsilon, delta = (format_amount(amount, up=False) for amount in (account.left.epsilon, account.left.delta))
-    words = f"Left of the account: epsilon {epsilon}, delta {delta}"
-    words += f", of {format_amount(account.total.epsilon)} and {format_amount(account.total.delta)}."
-    return replace(made, left=f"{words} {note}".rstrip())
+    def balance(self) -> str:
+        """What is left, in words."""
+        account = self.ledger.account(self.fingerprint)
+        assert account is not None  # noqa: S101  it was charged
+        left, total = account.left, account.total
+        epsilon = f"epsilon {format_amount(left.epsilon, up=False)} of {format_amount(total.epsilon)}"
+        delta = f"delta {format_amount(left.delta, up=False)} of {format_amount(total.delta)}"
+        return f"Left in the account: {epsilon}, {delta}. {self.note}".rstrip()
 
 
-def _open(ledger: Ledger, name: str, chosen: argparse.Namespace, schema: Schema, order: RunConfig) -> str:
-    """See that there is an account for this table and this unit of protection; what to know about it, in words."""
+def _open_account(ledger: Ledger, name: str, chosen: argparse.Namespace, schema: Schema, config: RunConfig) -> str:
+    """Make sure that there is an account for this table and this unit of protection; what to know about it."""
     account = ledger.account(name)
     if chosen.budget is not None or account is None:
-        # Whoever states no total gets the strictest: what this run costs, and no second look.
-        total = order.total if chosen.budget is None else Budget.of(chosen.budget, chosen.budget_delta)
+        # Without a stated total the account gets the strictest one: what this run costs, and no second look.
+        total = config.total if chosen.budget is None else Budget.of(chosen.budget, chosen.budget_delta)
         label = chosen.title if chosen.title != Publication().title else chosen.data.name
         ledger.open_account(name, total=total, label=label[:200], rows_per_person=schema.rows_per_person)
         if chosen.budget is not None:
@@ -132,13 +136,15 @@ def _open(ledger: Ledger, name: str, chosen: argparse.Namespace, schema: Schema,
         return "No --budget was given, so the account was opened for this run alone: nothing more can be spent."
     if account.rows_per_person != schema.rows_per_person:
         raise ParameterError(
-            "rows_per_person", schema.rows_per_person, allowed=f"{account.rows_per_person}, as in the account",
+            "rows_per_person",
+            schema.rows_per_person,
+            allowed=f"{account.rows_per_person}, as in the account",
             remedy="Correct it in the schema.",
-        )  # fmt: skip
+        )
     return ""
 
 
-def _order(chosen: argparse.Namespace, schema: Schema, n: int) -> RunConfig:
+def _config(chosen: argparse.Namespace, schema: Schema, n: int) -> RunConfig:
     key = chosen.mechanism or recommended(schema)
     if key not in MECHANISMS:
         raise ParameterError("mechanism", key, allowed=", ".join(MECHANISMS))
@@ -152,13 +158,13 @@ def _order(chosen: argparse.Namespace, schema: Schema, n: int) -> RunConfig:
 
 
 def _changed(mechanism: Mechanism, changes: list[str]) -> Mechanism:
-    """The suggestion with what was set by hand."""
+    """The suggested mechanism with the parameters set by hand."""
     known = {parameter.name: parameter for parameter in parameters(type(mechanism))}
     values = {}
     for change in changes:
         name, equals, text = change.partition("=")
         if not equals:
-            raise ParameterError("--set", change, allowed="PARAMETER=VALUE", remedy="Write for instance rows=1000.")
+            raise ParameterError("--set", change, allowed="PARAMETER=VALUE", remedy="Write, for instance, rows=1000.")
         if name not in known:
             raise ParameterError("parameter", name, allowed=", ".join(sorted(known)))
         values[name] = _value(known[name], text)
@@ -166,7 +172,7 @@ def _changed(mechanism: Mechanism, changes: list[str]) -> Mechanism:
 
 
 def _value(parameter: Parameter, text: str) -> Any:
-    """A parameter's value as typed; what its type does not allow is refused here, its range by the mechanism."""
+    """A parameter's value from text; its type is checked here, its range by the mechanism."""
     if parameter.optional and text.lower() in ("", "none"):
         return None
     try:
@@ -182,18 +188,17 @@ def _value(parameter: Parameter, text: str) -> Any:
     return text
 
 
-def _check(order: RunConfig, schema: Schema, n: int) -> None:
-    """Refuse before anything is charged what would be refused afterwards."""
-    mechanism, unit = order.mechanism, schema.rows_per_person
-    best = Guarantee(status=mechanism.status, budget=order.total, rows_per_person=unit)
+def _check(config: RunConfig, schema: Schema, n: int) -> None:
+    """Refuse now, while it is free, what would be refused after the charge."""
+    mechanism, unit = config.mechanism, schema.rows_per_person
+    best = Guarantee(status=mechanism.status, budget=config.total, rows_per_person=unit)
     check_publishable(schema, mechanism.judge(best))
-    mechanism.plan(schema, n, order.each.per_row(unit))
+    mechanism.plan(schema, n, config.each.per_row(unit))
 
 
-def _state(chosen: argparse.Namespace, made: Made, n: int) -> None:
-    outcome = made.outcome
-    rows = ", ".join(f"{len(table):,}" for table in outcome.tables)
-    say(f"{rows} synthetic rows from {n:,}, by {outcome.config.mechanism.title}: {chosen.out}")
-    for line in (claim(outcome.guarantee), meaning(outcome.guarantee), *outcome.guarantee.caveats, made.left):
+def _print(chosen: argparse.Namespace, result: RunResult, n: int) -> None:
+    rows = ", ".join(f"{len(table):,}" for table in result.tables)
+    say(f"{rows} synthetic rows from {n:,} original ones, by {result.config.mechanism.title}: {chosen.out}")
+    for line in (claim(result.guarantee), meaning(result.guarantee), *result.guarantee.caveats):
         if line:
             say(line)

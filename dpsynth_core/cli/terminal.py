@@ -1,10 +1,10 @@
-"""What the commands read and show."""
+"""Reading and writing for the commands: a progress bar, the schema, the output file."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TextIO
 
@@ -17,7 +17,7 @@ WIDTH = 30
 
 
 def printable(text: object) -> str:
-    """Text without anything that a terminal would obey: names in a file may hold control characters.
+    """Text without control characters, which a terminal would obey: names in a file may contain them.
 
     Example:
         >>> printable("a" + chr(27) + "[31mb")
@@ -27,18 +27,18 @@ def printable(text: object) -> str:
 
 
 def say(text: object) -> None:
-    """A line of the result."""
+    """Print a line of the result."""
     print(printable(text))
 
 
 class Bar(RunProgress):
-    """A progress bar on the error stream; where that is no terminal, a line for each new stage."""
+    """A progress bar on the error stream; if that is not a terminal, one line for each new stage."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
         self._stage = ""
         self._shown = ""
-        self.has_drawn = False
+        self.on_drawn: Callable[[], None] = super().drawn
 
     def __call__(self, stage: str, done: float, /, *points: Point) -> None:  # noqa: ARG002  the interface's
         """How far it is."""
@@ -56,11 +56,11 @@ class Bar(RunProgress):
             self._shown = line
 
     def drawn(self) -> None:
-        """Remember that noise was drawn."""
-        self.has_drawn = True
+        """Pass it on to the charge, if there is one."""
+        self.on_drawn()
 
     def close(self) -> None:
-        """Leave the line, so that what follows does not overwrite it."""
+        """End the line, so that nothing overwrites it."""
         if self._shown:
             print(file=self._stream)
 
@@ -71,25 +71,25 @@ def read_schema(path: Path) -> Schema:
         content = path.read_bytes()
     except OSError as error:
         raise DPSynthError(
-            f"The schema {str(path)!r} cannot be read: {error.strerror or 'no such file'}. Save one on the Data page, "
-            "or write it by hand."
+            f"The schema {str(path)!r} cannot be read: {error.strerror or 'no such file'}. Save one from the app's "
+            "Data page, or write it by hand."
         ) from None
     return Schema.from_json(content)
 
 
 @contextlib.contextmanager
 def new_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file that was not there before, opened before the work begins; gone again if the work fails.
+    """A new file, created before the work begins and deleted if the work fails.
 
-    It never replaces a file: what was released is paid for and cannot be drawn again.
+    It never replaces a file: an earlier release is paid for and cannot be drawn again.
     """
     try:
         handle = path.open("xb")
     except FileExistsError:
-        raise DPSynthError(f"There is a file {str(path)!r} already. Choose another name after --out.") from None
+        raise DPSynthError(f"The file {str(path)!r} already exists. Choose another name with --out.") from None
     except OSError as error:
         raise DPSynthError(
-            f"Nothing can be written to {str(path)!r}: {error.strerror}. Choose another place after --out."
+            f"The file {str(path)!r} cannot be written: {error.strerror}. Choose another path with --out."
         ) from None
     try:
         with handle:

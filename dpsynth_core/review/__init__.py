@@ -5,7 +5,6 @@ from __future__ import annotations
 from dpsynth_core.review.bundle import Bundle, release_bundle, release_digest
 from dpsynth_core.review.checklist import Checklist, ChecklistItem, checklist
 from dpsynth_core.review.decision import Decision, approval, decide
-from dpsynth_core.review.docket import Docket
 from dpsynth_core.review.evidence import Evidence, gather
 from dpsynth_core.review.publication import Publication
 from dpsynth_core.review.report import review_report
@@ -16,7 +15,6 @@ __all__ = [
     "Checklist",
     "ChecklistItem",
     "Decision",
-    "Docket",
     "Evidence",
     "Publication",
     "Thresholds",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from dpsynth_core.errors import DPSynthError, ParameterError
+from dpsynth_core.ledger.decisions import DecisionRow
 from dpsynth_core.review.checklist import Checklist
 from dpsynth_core.review.publication import Publication
 from dpsynth_core.review.thresholds import Thresholds
@@ -58,27 +59,47 @@ class Decision:
             if len(getattr(self, name)) > most:
                 raise ParameterError(name, "too long", allowed=f"text of up to {most:,} characters")
 
-    def details(self) -> dict[str, Any]:
-        """What is kept beside choice, reviewer, note and time, as plain JSON values."""
-        said = None if self.publication is None else asdict(self.publication)
-        if said is not None and self.publication is not None and self.publication.published is not None:
-            said["published"] = self.publication.published.isoformat()
-        return {
-            "bundle": self.bundle, "publication": said, "states": dict(self.states), "measured": dict(self.measured),
+    def to_row(self) -> DecisionRow:
+        """What the ledger stores: plain JSON values."""
+        publication = None
+        if self.publication is not None:
+            published = self.publication.published
+            publication = asdict(self.publication) | {"published": published and published.isoformat()}
+        details = {
+            "bundle": self.bundle,
+            "publication": publication,
+            "states": dict(self.states),
+            "measured": dict(self.measured),
             "thresholds": None if self.thresholds is None else self.thresholds.to_dict(),
-        }  # fmt: skip
+        }
+        return DecisionRow(
+            release=self.release,
+            choice=self.choice,
+            reviewer=self.reviewer,
+            note=self.note,
+            decided=self.decided,
+            details=details,
+        )
 
     @classmethod
-    def restored(cls, facts: Mapping[str, Any], details: Mapping[str, Any]) -> Decision:
-        """A decision from what was kept."""
-        said, asked = details.get("publication"), details.get("thresholds")
-        if said is not None and said.get("published") is not None:
-            said = {**said, "published": date.fromisoformat(said["published"])}
+    def from_row(cls, row: DecisionRow) -> Decision:
+        """A decision as the ledger has stored it."""
+        details, publication = row.details, row.details.get("publication")
+        if publication is not None and publication.get("published") is not None:
+            publication = {**publication, "published": date.fromisoformat(publication["published"])}
+        thresholds = details.get("thresholds")
         return cls(
-            **facts, bundle=details.get("bundle", ""), states=details.get("states", {}),
-            measured=details.get("measured", {}), publication=None if said is None else Publication(**said),
-            thresholds=None if asked is None else Thresholds.from_dict(asked),
-        )  # fmt: skip
+            choice=cast("Choice", row.choice),
+            reviewer=row.reviewer,
+            note=row.note,
+            decided=row.decided,
+            release=row.release,
+            bundle=details.get("bundle", ""),
+            publication=None if publication is None else Publication(**publication),
+            thresholds=None if thresholds is None else Thresholds.from_dict(thresholds),
+            states=details.get("states", {}),
+            measured=details.get("measured", {}),
+        )
 
 
 def missing_for(checks: Checklist, choice: Choice | None, reviewer: str, note: str) -> list[str]:

@@ -11,7 +11,6 @@ from typing import Any
 import pandas as pd
 
 from dpsynth_core.errors import DPSynthError, ParameterError
-from dpsynth_core.ledger.accounts import Ledger
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.privacy.budget import Budget, Guarantee, compose
 from dpsynth_core.privacy.noise import Noise, SeededNoise
@@ -171,21 +170,3 @@ def execute(
         leaves=first.model.leaves() if hasattr(first.model, "leaves") else None,
         seconds=time.monotonic() - began,
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class LedgerSettlement:
-    """Settles a reservation when its job ends."""
-
-    ledger: Ledger
-    """Where it is on record."""
-    reservation: int
-    """Its number."""
-
-    def commit(self) -> None:
-        """The charge was used."""
-        self.ledger.commit(self.reservation)
-
-    def refund(self, reason: str) -> None:
-        """Nothing was drawn."""
-        self.ledger.refund(self.reservation, reason)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dpsynth_core.ledger.accounts import Account, Ledger
+from dpsynth_core.ledger.accounts import Account
+from dpsynth_core.ledger.ledger import Ledger
 from dpsynth_core.ledger.settings import Settings
 from pages.shared.session import Session
 

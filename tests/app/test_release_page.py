@@ -76,7 +76,7 @@ def ready(mode: str = "teaching", evidence: Evidence | None = None) -> Session:
         open_account(session, "3", "1e-6")
         assert session.work.data.fingerprint is not None
         charge = open_ledger().reserve(session.work.data.fingerprint, made().config.total, purpose="Synthesize")
-        open_ledger().commit(charge.id)
+        charge.commit()
         run.charge = charge.id
     run.evidence = evidence
     return session

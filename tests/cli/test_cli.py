@@ -12,8 +12,9 @@ import pytest
 import dpsynth_core as dp
 from dpsynth_core.cli import main, synthesize
 from dpsynth_core.cli.terminal import Bar
-from dpsynth_core.ledger.accounts import Account, Ledger
+from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.ledger.fingerprint import fingerprint
+from dpsynth_core.ledger.ledger import Ledger
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.mechanisms.recommend import recommended
 from dpsynth_core.progress import RunProgress
@@ -57,7 +58,7 @@ def test_a_table_is_made_paid_for_and_examined(desk: Path) -> None:
     assert made.returncode == 0, made.stderr
     assert "proven" in made.stdout
     assert "epsilon 1, delta 0" in made.stdout
-    assert "Left of the account: epsilon 2, delta 0, of 3 and 0." in made.stdout
+    assert "Left in the account: epsilon 2 of 3, delta 0 of 0." in made.stdout
     assert "%" in made.stderr
     opened = account(desk)
     assert opened is not None
@@ -184,8 +185,8 @@ def test_an_interrupt_says_whether_the_budget_was_charged(
         (["--copies", "0"], "copies is 0"),
         (["--schema", "nowhere.json"], "cannot be read"),
         (["--schema", "data.csv"], "file is 'not JSON'"),
-        (["--out", "data.csv"], "There is a file 'data.csv' already"),
-        (["--out", "nowhere/b.zip"], "Nothing can be written to"),
+        (["--out", "data.csv"], "The file 'data.csv' already exists"),
+        (["--out", "nowhere/b.zip"], "cannot be written"),
         (["--budget", "-1"], "epsilon is '-1'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

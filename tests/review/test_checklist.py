@@ -19,12 +19,14 @@ from dpsynth_core.diagnostics.base import Measure, Result, Scale
 from dpsynth_core.diagnostics.evaluation import Evaluation
 from dpsynth_core.errors import DPSynthError, LedgerError, ParameterError
 from dpsynth_core.inference import ErrorRates, Proportion
-from dpsynth_core.ledger.accounts import Account, Entry, Ledger
+from dpsynth_core.ledger.accounts import Account, Entry
+from dpsynth_core.ledger.decisions import DecisionStore
+from dpsynth_core.ledger.ledger import Ledger
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import STATUS_ORDER, Budget
 from dpsynth_core.review import (
     Checklist,
-    Docket,
+    Decision,
     Evidence,
     Publication,
     Thresholds,
@@ -75,7 +77,7 @@ def paid(total: str = "3", path: Path | None = None) -> tuple[Account, Entry]:
     assert path is not None
     ledger = Ledger(f"sqlite:///{path}/ledger.db")
     ledger.open_account("x", total=Budget.of(total))
-    ledger.commit(ledger.reserve("x", outcome().config.total, purpose="Synthesize").id)
+    ledger.reserve("x", outcome().config.total, purpose="Synthesize").commit()
     account = ledger.account("x")
     assert account is not None
     return account, account.entries[0]
@@ -152,7 +154,7 @@ def test_the_policy_is_on_all_that_was_taken_from_the_data_set(tmp_path: Path) -
     ledger = Ledger(f"sqlite:///{tmp_path}/ledger.db")
     ledger.open_account("x", total=Budget.of(3))
     for purpose in ("one", "two"):
-        ledger.commit(ledger.reserve("x", Budget.of(1), purpose=purpose).id)
+        ledger.reserve("x", Budget.of(1), purpose=purpose).commit()
     check = good(account=ledger.account("x"))["epsilon"]
     assert check.value == 2.0
     assert check.state == "fail"
@@ -326,33 +328,37 @@ def test_a_digest_is_of_rows_facts_and_configuration() -> None:
 
 
 @pytest.fixture
-def books(tmp_path: Path) -> tuple[Ledger, Docket]:
+def books(tmp_path: Path) -> tuple[Ledger, DecisionStore]:
     url = f"sqlite:///{tmp_path}/ledger.db"
     ledger = Ledger(url)
     ledger.open_account("x", total=Budget.of(3))
-    return ledger, Docket(url)
+    return ledger, DecisionStore(url)
 
 
-def test_decisions_are_kept_and_never_overwritten(books: tuple[Ledger, Docket]) -> None:
-    docket = books[1]
+def decisions(store: DecisionStore) -> tuple[Decision, ...]:
+    return tuple(Decision.from_row(row) for row in store.history("x"))
+
+
+def test_decisions_are_kept_and_never_overwritten(books: tuple[Ledger, DecisionStore]) -> None:
+    store = books[1]
     first, second = ruled(good()), ruled(good(evidence=None), "hold", note="Wait.")
-    docket.record("x", first, ticket="1")
-    assert approval(docket.history("x"), "r") == first
-    docket.record("x", second, ticket="2")
-    assert docket.history("x") == (first, second)
-    assert approval(docket.history("x"), "r") is None
-    assert approval(docket.history("x"), "another") is None
+    store.record("x", first.to_row(), ticket="1")
+    assert approval(decisions(store), "r") == first
+    store.record("x", second.to_row(), ticket="2")
+    assert decisions(store) == (first, second)
+    assert approval(decisions(store), "r") is None
+    assert approval(decisions(store), "another") is None
 
 
-def test_a_ticket_is_recorded_once(books: tuple[Ledger, Docket]) -> None:
+def test_a_ticket_is_recorded_once(books: tuple[Ledger, DecisionStore]) -> None:
     for reviewer in ("Ada", "Ada", "Bob"):
-        books[1].record("x", ruled(good(), reviewer=reviewer), ticket="same")
+        books[1].record("x", ruled(good(), reviewer=reviewer).to_row(), ticket="same")
     assert [decision.reviewer for decision in books[1].history("x")] == ["Ada"]
 
 
-def test_a_decision_needs_an_account(books: tuple[Ledger, Docket]) -> None:
+def test_a_decision_needs_an_account(books: tuple[Ledger, DecisionStore]) -> None:
     with pytest.raises(LedgerError, match="no account"):
-        books[1].record("unknown", ruled(good()), ticket="1")
+        books[1].record("unknown", ruled(good()).to_row(), ticket="1")
     assert books[1].history("unknown") == ()
 
 
@@ -361,9 +367,9 @@ def test_a_ledger_from_before_decisions_learns_to_keep_them(tmp_path: Path) -> N
     Ledger(url).open_account("x", total=Budget.of(3))
     with sa.create_engine(url).begin() as connection:
         connection.execute(sa.text("drop table if exists dpsynth_decisions"))
-    docket = Docket(url)
-    docket.record("x", ruled(good()), ticket="1")
-    assert len(docket.history("x")) == 1
+    store = DecisionStore(url)
+    store.record("x", ruled(good()).to_row(), ticket="1")
+    assert len(store.history("x")) == 1
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from dpsynth_core.cli import main
 from dpsynth_core.diagnostics import DIAGNOSTICS
 from dpsynth_core.diagnostics.evaluation import Evaluation, evaluate
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.ledger.accounts import Account, Ledger
+from dpsynth_core.ledger.accounts import Account
+from dpsynth_core.ledger.ledger import Ledger
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.review import Decision, release_bundle, review_report
 from dpsynth_core.review.report import MARK
@@ -125,7 +126,7 @@ def test_it_tells_who_declared_the_facts_literally() -> None:
 def test_it_shows_the_account(tmp_path: Path) -> None:
     ledger = Ledger(f"sqlite:///{tmp_path}/ledger.db")
     ledger.open_account("x", total=Budget.of(3))
-    ledger.commit(ledger.reserve("x", Budget.of(1), purpose="A <i>first</i> look").id)
+    ledger.reserve("x", Budget.of(1), purpose="A <i>first</i> look").commit()
     made, found = reviewed()
     original = dp.PrivateTable(mixed_table(), mixed_schema())
     few = replace(found, results=found.results[:1])

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from dpsynth_core.errors import DPSynthError, SchemaError
-from dpsynth_core.ledger.accounts import Account, spend
+from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.ledger.fingerprint import fingerprint
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.privacy.budget import Amount, Budget
@@ -172,20 +172,15 @@ def estimate(session: Session, name: str, budget: Budget, *, run_id: str) -> str
     column, data = work.schema[name], work.data
     if not can_estimate(column):
         raise DPSynthError(f"There is no private estimate for a {column.kind} column. Declare its facts.")
-    noise = SecureNoise(budget)
-
-    def run() -> Column:
-        return _estimated(column, data.table[name], budget, noise, work.rows_per_person)
-
+    values, noise, unit = data.table[name], SecureNoise(budget), work.rows_per_person
     if session.mode == "teaching":
-        declared = run()
+        declared = _estimated(column, values, budget, noise, unit)
     else:
         assert data.fingerprint is not None  # noqa: S101  every table in release mode has one
-        declared = spend(
-            open_ledger(), data.fingerprint, budget,
-            purpose="Estimate a column's range" if column.is_numeric else "Discover a column's categories",
-            run=run, drawn=lambda: bool(noise.charges), run_id=run_id,
-        )  # fmt: skip
+        purpose = "Estimate a column's range" if column.is_numeric else "Discover a column's categories"
+        with open_ledger().charge(data.fingerprint, budget, purpose=purpose, run_id=run_id) as charge:
+            noise.watch = lambda _: charge.drawn()
+            declared = _estimated(column, values, budget, noise, unit)
     replace_draft(session, with_column(work.draft, declared))
     return declared.name
 

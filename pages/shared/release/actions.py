@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account
+from dpsynth_core.ledger.decisions import DecisionStore
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.review import (
     Bundle,
     Checklist,
     Decision,
-    Docket,
     Evidence,
     Publication,
     approval,
@@ -96,15 +96,15 @@ def publication_now(work: TableWork) -> Publication:
     return replace(work.publication, original_rows=work.n, published=datetime.now(UTC).date())
 
 
-def _decision_store() -> Docket:
-    return Docket(Settings.from_environment().ledger_url)
+def _decision_store() -> DecisionStore:
+    return DecisionStore(Settings.from_environment().ledger_url)
 
 
 def history(session: Session) -> tuple[Decision, ...]:
     """Every decision on releases of this data set, oldest first; in teaching mode, those of this session."""
     name = session.work.data.fingerprint
     if name is not None and account_of(session) is not None:
-        return _decision_store().history(name)
+        return tuple(Decision.from_row(row) for row in _decision_store().history(name))
     return tuple(sorted((each for run in session.runs for each in run.decisions), key=lambda each: each.decided))
 
 
@@ -135,7 +135,7 @@ def record(session: Session, run: RunRecord, choice: Choice, *, reviewer: str, n
     if work.data.fingerprint is None:
         run.decisions.append(decision)
     else:
-        _decision_store().record(work.data.fingerprint, decision, ticket=work.ticket)
+        _decision_store().record(work.data.fingerprint, decision.to_row(), ticket=work.ticket)
     work.ticket = uuid.uuid4().hex
     return decision
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.runs.configuration import LedgerSettlement, RunConfig, execute
+from dpsynth_core.ledger.ledger import LedgerCharge
+from dpsynth_core.runs.configuration import RunConfig, execute
 from pages.shared.accounts import open_ledger
 from pages.shared.formatting import format_loss
 from pages.shared.mechanism.settings import plan_for
@@ -37,19 +38,17 @@ def start(session: Session, order: RunConfig) -> Task:
         work.schema,
         order,
         about=order,
-        store=lambda result: work.add_run(result, None if charge is None else charge.reservation),
+        store=lambda result: work.add_run(result, None if charge is None else charge.id),
         charge=charge,
         cost=format_loss(order.total.epsilon, order.total.delta),
         expected=max(plan.seconds * order.copies, 1.0),
     )
 
 
-def _charge(fingerprint: str, order: RunConfig) -> LedgerSettlement:
-    ledger = open_ledger()
-    reservation = ledger.reserve(
+def _charge(fingerprint: str, order: RunConfig) -> LedgerCharge:
+    return open_ledger().reserve(
         fingerprint,
         order.total,
         purpose=f"Synthesize with {order.mechanism.key}",
         details={"mechanism": order.mechanism.key, "tables": order.copies},
     )
-    return LedgerSettlement(ledger=ledger, reservation=reservation.id)

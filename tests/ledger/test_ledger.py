@@ -10,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from datetime import UTC, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -22,7 +23,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from dpsynth_core.errors import BudgetError, LedgerError, ParameterError
-from dpsynth_core.ledger.accounts import Account, Balance, Ledger, spend
+from dpsynth_core.ledger.accounts import Account, Balance, Entry
+from dpsynth_core.ledger.ledger import Ledger, LedgerCharge
 from dpsynth_core.privacy.budget import Budget
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -47,6 +49,10 @@ def account_in(ledger: Ledger) -> Account:
     return account
 
 
+def entries_in(ledger: Ledger) -> tuple[Entry, ...]:
+    return account_in(ledger).entries
+
+
 def spent_in(ledger: Ledger) -> Fraction:
     return account_in(ledger).spent.epsilon
 
@@ -60,13 +66,13 @@ def test_an_account_states_its_terms(ledger: Ledger) -> None:
     assert account.spent == Balance(epsilon=Fraction(0), delta=Fraction(0))
     assert account.left == Balance(epsilon=Fraction(1), delta=Fraction(1, 10**6))
     assert account.created.tzinfo == UTC
-    assert account.entries == ledger.entries("table") == ()
+    assert account.entries == ()
 
 
 def test_an_account_is_there_after_a_restart(url: str, ledger: Ledger) -> None:
     charge = ledger.reserve("table", TENTH, purpose="first")
     assert Ledger(url).account("table") == ledger.account("table")
-    assert Ledger(url).entries("table")[0].id == charge.id
+    assert entries_in(Ledger(url))[0].id == charge.id
 
 
 def test_opening_again_returns_the_account_as_it_stands(ledger: Ledger) -> None:
@@ -93,7 +99,6 @@ def test_terms_cannot_be_changed(ledger: Ledger, total: Budget, rows: int) -> No
 
 def test_unknown_data_sets(ledger: Ledger) -> None:
     assert ledger.account("other") is None
-    assert ledger.entries("other") == ()
     with pytest.raises(LedgerError, match=r"no account\. Open one"):
         ledger.reserve("other", TENTH, purpose="first")
 
@@ -110,11 +115,12 @@ def test_accounts_do_not_mix(ledger: Ledger) -> None:
 def test_a_charge_counts_at_once_and_stays(ledger: Ledger) -> None:
     charge = ledger.reserve("table", TENTH, purpose="synthetic table", details={"method": "x", "columns": ["a", "b"]})
     assert charge.fresh
-    assert charge.state == "reserved"
+    assert charge.entry.state == charge.state == "reserved"
     assert spent_in(ledger) == Fraction(1, 10)
-    ledger.commit(charge.id)
-    ledger.commit(charge.id)
-    (entry,) = ledger.entries("table")
+    charge.commit()
+    charge.commit()
+    assert charge.state == "committed"
+    (entry,) = entries_in(ledger)
     assert (entry.state, entry.budget, entry.purpose) == ("committed", TENTH, "synthetic table")
     assert entry.details == {"method": "x", "columns": ["a", "b"]}
     assert entry.settled is not None
@@ -124,22 +130,22 @@ def test_a_charge_counts_at_once_and_stays(ledger: Ledger) -> None:
 
 def test_a_refund_gives_back_and_stays_visible(ledger: Ledger) -> None:
     charge = ledger.reserve("table", TENTH, purpose="first")
-    ledger.refund(charge.id, "bad parameter")
-    ledger.refund(charge.id, "said twice")
+    charge.refund("bad parameter")
+    charge.refund("said twice")
     assert account_in(ledger).left.epsilon == 1
-    (entry,) = ledger.entries("table")
+    (entry,) = entries_in(ledger)
     assert (entry.state, entry.reason) == ("refunded", "bad parameter")
 
 
 def test_what_is_settled_is_final(ledger: Ledger) -> None:
     used, unused = (ledger.reserve("table", TENTH, purpose="run") for _ in range(2))
-    ledger.commit(used.id)
-    ledger.refund(unused.id, "bad parameter")
+    used.commit()
+    unused.refund("bad parameter")
     with pytest.raises(LedgerError, match="is committed, which is final, and cannot be refunded"):
-        ledger.refund(used.id, "second thoughts")
+        used.refund("second thoughts")
     with pytest.raises(LedgerError, match="is refunded, which is final, and cannot be committed"):
-        ledger.commit(unused.id)
-    assert [entry.state for entry in ledger.entries("table")] == ["committed", "refunded"]
+        unused.commit()
+    assert [entry.state for entry in entries_in(ledger)] == ["committed", "refunded"]
 
 
 def test_a_charge_that_does_not_exist(ledger: Ledger) -> None:
@@ -167,7 +173,7 @@ def test_overspending_is_refused_and_says_what_is_left(ledger: Ledger, asked: Bu
     assert "left: epsilon 2/3 (about 0.6666) and delta 0.000001" in text
     assert "of a total of epsilon 1 and delta 0.000001" in text
     assert "Ask for no more than what is left" in text
-    assert len(ledger.entries("table")) == 1
+    assert len(entries_in(ledger)) == 1
 
 
 def test_amounts_of_any_size_are_exact(url: str) -> None:
@@ -183,7 +189,7 @@ def test_a_run_is_charged_once(ledger: Ledger) -> None:
     first = ledger.reserve("table", TENTH, purpose="run", run_id="r1")
     again = ledger.reserve("table", TENTH, purpose="run", run_id="r1")
     assert (first.id, first.fresh, again.fresh) == (again.id, True, False)
-    ledger.commit(first.id)
+    first.commit()
     assert ledger.reserve("table", TENTH, purpose="run", run_id="r1").state == "committed"
     assert spent_in(ledger) == Fraction(1, 10)
 
@@ -195,7 +201,7 @@ def test_a_run_cannot_stand_for_two_things(ledger: Ledger) -> None:
         ledger.reserve("table", Budget.of("0.2"), purpose="run", run_id="r1")
     with pytest.raises(LedgerError, match="'r1' is on record with another data set"):
         ledger.reserve("other", TENTH, purpose="run", run_id="r1")
-    ledger.refund(charge.id, "bad parameter")
+    charge.refund("bad parameter")
     with pytest.raises(LedgerError, match="'r1' is on record with a charge that was refunded"):
         ledger.reserve("table", TENTH, purpose="run", run_id="r1")
 
@@ -259,68 +265,101 @@ def test_another_key_is_refused(url: str) -> None:
         Ledger(url, key=b"b" * 32)
 
 
-# Spending
+# Charging for a block
 
 
 class CrashError(Exception):
     pass
 
 
-def crash() -> NoReturn:
-    raise CrashError
+def charged(ledger: Ledger, budget: Budget = TENTH, **named: Any) -> AbstractContextManager[LedgerCharge]:
+    return ledger.charge("table", budget, purpose="run", **named)
 
 
-def test_a_result_is_returned_after_its_charge_is_committed(ledger: Ledger) -> None:
-    states = []
+def fail(ledger: Ledger, error: type[BaseException], *, drawn: bool) -> NoReturn:
+    with charged(ledger) as charge:
+        if drawn:
+            charge.drawn()
+        raise error
 
-    def run() -> str:
-        states.append(ledger.entries("table")[0].state)
-        return "synthetic"
 
-    assert spend(ledger, "table", TENTH, purpose="run", run=run, drawn=lambda: True) == "synthetic"
-    assert [*states, ledger.entries("table")[0].state] == ["reserved", "committed"]
+def test_what_follows_the_block_runs_after_the_charge_is_committed(ledger: Ledger) -> None:
+    with charged(ledger) as charge:
+        assert entries_in(ledger)[0].state == "reserved"
+        charge.drawn()
+    assert entries_in(ledger)[0].state == "committed"
 
 
 def test_nothing_runs_without_budget(ledger: Ledger) -> None:
-    with pytest.raises(BudgetError):
-        spend(ledger, "table", Budget.of(2), purpose="run", run=crash, drawn=lambda: False)
+    with pytest.raises(BudgetError), charged(ledger, Budget.of(2)):
+        pytest.fail("the block has run")
 
 
 @pytest.mark.parametrize("error", [CrashError, KeyboardInterrupt, SystemExit])
-@pytest.mark.parametrize(("drawn", "state"), [(False, "refunded"), (True, "reserved")])
+@pytest.mark.parametrize(
+    ("drawn", "state", "note"), [(False, "refunded", "Nothing was charged."), (True, "committed", "budget was charged")]
+)
 def test_a_failure_is_refunded_only_if_nothing_was_drawn(
-    ledger: Ledger, error: type[BaseException], drawn: bool, state: str
+    ledger: Ledger, error: type[BaseException], drawn: bool, state: str, note: str
 ) -> None:
-    def run() -> NoReturn:
-        raise error
-
-    with pytest.raises(error):
-        spend(ledger, "table", TENTH, purpose="run", run=run, drawn=lambda: drawn)
-    assert ledger.entries("table")[0].state == state
+    with pytest.raises(error) as raised:
+        fail(ledger, error, drawn=drawn)
+    assert entries_in(ledger)[0].state == state
     assert spent_in(ledger) == (Fraction(1, 10) if drawn else 0)
+    assert note in raised.value.__notes__[0]
 
 
-def test_a_failure_that_cannot_tell_is_spent(ledger: Ledger) -> None:
-    with pytest.raises(CrashError):
-        spend(ledger, "table", TENTH, purpose="run", run=crash, drawn=crash)
-    assert spent_in(ledger) == Fraction(1, 10)
+def test_a_block_that_has_drawn_nothing_is_refunded_and_hands_out_nothing(ledger: Ledger) -> None:
+    with pytest.raises(LedgerError, match="without drawing any noise"), charged(ledger):
+        pass
+    assert entries_in(ledger)[0].state == "refunded"
+
+
+def test_a_block_may_settle_its_charge_itself(ledger: Ledger) -> None:
+    with charged(ledger) as charge:
+        charge.refund("changed my mind")
+    with charged(ledger) as charge:
+        charge.commit()
+    assert [entry.state for entry in entries_in(ledger)] == ["refunded", "committed"]
+
+
+def test_nothing_is_refunded_after_a_draw_or_drawn_after_a_refund(ledger: Ledger) -> None:
+    used, unused = (ledger.reserve("table", TENTH, purpose="run") for _ in range(2))
+    used.drawn()
+    with pytest.raises(LedgerError, match="cannot be refunded"):
+        used.refund("second thoughts")
+    unused.refund("bad parameter")
+    with pytest.raises(LedgerError, match="nothing may be drawn"):
+        unused.drawn()
+    assert [entry.state for entry in entries_in(ledger)] == ["reserved", "refunded"]
 
 
 def refuse(*_: object) -> NoReturn:
     raise LedgerError("The disk is full.")
 
 
-def test_no_result_is_seen_if_the_commit_fails(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_follows_the_block_if_the_commit_fails(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "commit", refuse)
+    seen: list[str] = []
+
+    def publish() -> None:
+        with charged(ledger) as charge:
+            charge.drawn()
+        seen.append("secret")
+
     with pytest.raises(LedgerError, match="disk is full"):
-        spend(ledger, "table", TENTH, purpose="run", run=lambda: "secret", drawn=lambda: False)
+        publish()
+    assert not seen
     assert spent_in(ledger) == Fraction(1, 10)
 
 
-def test_a_failed_refund_leaves_the_failure_and_the_charge(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "refund", refuse)
+@pytest.mark.parametrize("drawn", [False, True])
+def test_a_failed_settlement_leaves_the_failure_and_the_charge(
+    ledger: Ledger, drawn: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "commit" if drawn else "refund", refuse)
     with pytest.raises(CrashError) as error:
-        spend(ledger, "table", TENTH, purpose="run", run=crash, drawn=lambda: False)
+        fail(ledger, CrashError, drawn=drawn)
     assert "stays spent: The disk is full." in error.value.__notes__[0]
     assert spent_in(ledger) == Fraction(1, 10)
 
@@ -328,14 +367,12 @@ def test_a_failed_refund_leaves_the_failure_and_the_charge(ledger: Ledger, monke
 def test_a_double_click_draws_once(ledger: Ledger) -> None:
     drawn: list[int] = []
 
-    def run() -> str:
-        drawn.append(1)
-        return "synthetic"
+    def click() -> None:
+        with charged(ledger, run_id="r1") as charge:
+            charge.drawn()
+            drawn.append(1)
 
-    def click() -> str:
-        return spend(ledger, "table", TENTH, purpose="run", run=run, drawn=lambda: bool(drawn), run_id="r1")
-
-    assert click() == "synthetic"
+    click()
     with pytest.raises(LedgerError, match="'r1' was charged before"):
         click()
     assert (len(drawn), spent_in(ledger)) == (1, Fraction(1, 10))
@@ -431,7 +468,7 @@ def hammer(url: str, attempts: int) -> list[str]:
         except BudgetError:
             outcomes.append("refused")
         else:
-            ledger.commit(charge.id)
+            charge.commit()
             outcomes.append("charged")
     return outcomes
 
@@ -480,7 +517,7 @@ def test_commit_and_refund_at_once_leave_one_of_them(ledger: Ledger) -> None:
             return False
         return True
 
-    acts = [lambda: ledger.commit(charge.id), lambda: ledger.refund(charge.id, "unused")]
+    acts = [charge.commit, lambda: charge.refund("unused")]
     with ThreadPoolExecutor(2) as pool:
         committed, refunded = pool.map(settle, acts)
     assert committed != refunded
@@ -508,7 +545,7 @@ def charge_forever(ledger: Ledger, done: int) -> None:
     while True:
         charge = ledger.reserve("table", Budget.of("1e-6"), purpose="loop")
         os.write(done, b"r")
-        ledger.commit(charge.id)
+        charge.commit()
         os.write(done, b"c")
 
 
@@ -556,23 +593,23 @@ def killing(url: str) -> None:
     """Runs in a process of its own, so that it forks a small and single-threaded one."""
     ledger = Ledger(url)
     killed_child(lambda: reserve_and_die(ledger))
-    assert [entry.state for entry in Ledger(url).entries("table")] == ["reserved"]
+    assert [entry.state for entry in entries_in(Ledger(url))] == ["reserved"]
     assert spent_in(ledger) == Fraction(1, 10)
     killed_child(lambda: die_within_the_transaction(ledger))
-    assert len(ledger.entries("table")) == 1
+    assert len(entries_in(ledger)) == 1
     choice = random.Random(7)
     for _ in range(25):
         before = account_in(ledger)
         seen = kill_in_the_loop(ledger, choice.randrange(8))
         check_loop(before, account_in(ledger), seen)
-    ledger.commit(ledger.reserve("table", Budget.of("1e-6"), purpose="all is well").id)
+    ledger.reserve("table", Budget.of("1e-6"), purpose="all is well").commit()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked children")
 def test_a_killed_process_can_lose_budget_but_never_gain_any(tmp_path: Path, url: str, ledger: Ledger) -> None:
     with ProcessPoolExecutor(1, mp_context=SPAWN) as pool:
         pool.submit(killing, url).result()
-    assert ledger.entries("table")[-1].state == "committed"
+    assert entries_in(ledger)[-1].state == "committed"
     with sqlite3.connect(tmp_path / "ledger.db") as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []

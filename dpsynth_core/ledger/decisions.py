@@ -1,0 +1,78 @@
+"""Reviewers' decisions on releases, stored beside the accounts they are about.
+
+Rows are only ever inserted: the latest decision applies, the earlier ones stay on record.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from dpsynth_core.errors import LedgerError, ParameterError
+from dpsynth_core.ledger.database import create_tables, database, transaction
+from dpsynth_core.ledger.tables import DECISIONS, TABLES
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionRow:
+    """A decision as plain values; what they mean is the review's business."""
+
+    release: str
+    """The release it is about, by its digest."""
+    choice: str
+    reviewer: str
+    note: str
+    decided: datetime
+    details: dict[str, Any]
+    """What else is on record, as JSON values."""
+
+
+class DecisionStore:
+    """Decisions in the ledger's database."""
+
+    def __init__(self, url: str) -> None:
+        """Connect, creating the table on first use."""
+        self._engine = database(url)
+        create_tables(self._engine, TABLES)
+
+    def record(self, fingerprint: str, row: DecisionRow, *, ticket: str) -> None:
+        """Store a decision on a release of this data set. A ``ticket`` is recorded once."""
+        if not ticket.strip() or len(ticket) > 200:
+            raise ParameterError("ticket", ticket[:200], allowed="text of 1 to 200 characters")
+        values = asdict(row) | {
+            "fingerprint": fingerprint,
+            "ticket": ticket,
+            "decided": row.decided.isoformat(),
+            "details": json.dumps(row.details, allow_nan=False, sort_keys=True),
+        }
+        try:
+            with transaction(self._engine, writes=True) as connection:
+                known = sa.select(DECISIONS.c.id).where(DECISIONS.c.ticket == ticket)
+                if connection.scalar(known) is None:
+                    connection.execute(DECISIONS.insert().values(values))
+        except IntegrityError:
+            raise LedgerError(
+                "This decision cannot be stored: the data set has no account. Open one with its total budget first."
+            ) from None
+
+    def history(self, fingerprint: str) -> tuple[DecisionRow, ...]:
+        """Every decision on releases of a data set, oldest first."""
+        mine = sa.select(DECISIONS).where(DECISIONS.c.fingerprint == fingerprint).order_by(DECISIONS.c.id)
+        with transaction(self._engine) as connection:
+            return tuple(_row(row) for row in connection.execute(mine))
+
+
+def _row(row: sa.Row[Any]) -> DecisionRow:
+    return DecisionRow(
+        release=row.release,
+        choice=row.choice,
+        reviewer=row.reviewer,
+        note=row.note,
+        decided=datetime.fromisoformat(row.decided),
+        details=json.loads(row.details),
+    )

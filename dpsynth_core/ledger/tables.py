@@ -1,0 +1,47 @@
+"""The tables of the ledger's database. Rows are only ever inserted.
+
+Amounts are exact fractions, stored as text because no database rounds text.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+
+def _text(*names: str) -> list[sa.Column[str]]:
+    return [sa.Column(name, sa.Text, nullable=False) for name in names]
+
+
+TABLES = sa.MetaData()
+KEYS = sa.Table("dpsynth_key", TABLES, sa.Column("id", sa.Integer, primary_key=True), *_text("digest"))
+ACCOUNTS = sa.Table(
+    "dpsynth_accounts",
+    TABLES,
+    sa.Column("fingerprint", sa.String(200), primary_key=True),
+    sa.Column("rows_per_person", sa.Integer, nullable=False),
+    *_text("label", "epsilon", "delta", "created"),
+)
+CHARGES = sa.Table(
+    "dpsynth_charges",
+    TABLES,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("fingerprint", sa.ForeignKey(ACCOUNTS.c.fingerprint), nullable=False, index=True),
+    sa.Column("run_id", sa.String(200), nullable=False, unique=True),
+    *_text("purpose", "epsilon", "delta", "details", "created"),
+    sqlite_autoincrement=True,
+)
+SETTLEMENTS = sa.Table(
+    "dpsynth_settlements",
+    TABLES,
+    sa.Column("charge", sa.ForeignKey(CHARGES.c.id), primary_key=True, autoincrement=False),
+    *_text("state", "reason", "settled"),
+)
+DECISIONS = sa.Table(
+    "dpsynth_decisions",
+    TABLES,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("fingerprint", sa.ForeignKey(ACCOUNTS.c.fingerprint), nullable=False, index=True),
+    sa.Column("ticket", sa.String(200), nullable=False, unique=True),
+    *_text("release", "choice", "reviewer", "note", "decided", "details"),
+    sqlite_autoincrement=True,
+)
