@@ -36,7 +36,7 @@ loops: $(STAMP)-dev
 	$(BIN)/python -m dpsynth_core.runs.warm_up
 
 # The examples in the core's docstrings.
-doctests: $(STAMP)-dev
+doctests: loops
 	$(BIN)/pytest --quiet --doctest-modules dpsynth_core
 
 bench: $(STAMP)-dev

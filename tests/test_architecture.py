@@ -120,9 +120,8 @@ def test_no_type_name_means_two_things() -> None:
 # The formatter
 
 UNFORMATTED = (
-    *("dpsynth_core/audit", "dpsynth_core/charts", "dpsynth_core/cli", "dpsynth_core/privacy", "dpsynth_core/review"),
-    *("dpsynth_core/runs", "pages", "tests/app", "tests/audit", "tests/cli", "tests/review", "tests/runs"),
-    *("tests/teaching",),
+    *("dpsynth_core/charts", "dpsynth_core/cli", "dpsynth_core/review", "dpsynth_core/runs", "pages"),
+    *("tests/app", "tests/cli", "tests/review", "tests/runs", "tests/teaching"),
 )
 """Folders in which some code still refuses the formatter's layout; the list only ever shrinks."""
 
