@@ -4,32 +4,45 @@ from __future__ import annotations
 
 import html
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from dpsynth_core.charts.theme import FONT_SIZE, GOOD, ORIGINAL, REFERENCE, WARNING, Chart, new_figure
+from dpsynth_core.charts.theme import (
+    FONT_SIZE,
+    GOOD,
+    ORIGINAL,
+    REFERENCE,
+    WARNING,
+    Chart,
+    list_names,
+    new_figure,
+    rgba,
+)
 
 FAILED = "#D33F49"
-"""Legible on light and dark grounds; nothing else has it, and its mark differs by shape too."""
+"""Legible on light and dark backgrounds; nothing else has it, and its mark differs by shape too."""
 CheckState: TypeAlias = Literal["pass", "warn", "open", "fail"]
-STATES: tuple[CheckState, ...] = ("pass", "warn", "open", "fail")
+STATES: tuple[CheckState, ...] = get_args(CheckState)
 """From best to worst; open is what nobody has looked at."""
 MARKS: dict[CheckState, tuple[str, str]] = {
-    "pass": (GOOD, "circle"), "warn": (WARNING, "triangle-up"), "open": (REFERENCE, "circle-open"),
+    "pass": (GOOD, "circle"),
+    "warn": (WARNING, "triangle-up"),
+    "open": (REFERENCE, "circle-open"),
     "fail": (FAILED, "x"),
-}  # fmt: skip
+}
 """Colour and shape."""
 WORDS: dict[CheckState, str] = {"pass": "passed", "warn": "to weigh", "open": "not looked at", "fail": "failed"}
-_LEAST, _MOST = 0.02, 50.0
-"""Ends of the strip, in thresholds; what lies beyond is drawn at the end."""
+_MIN, _MAX = 0.02, 50.0
+"""Ends of the strip, in thresholds; values beyond are drawn at the end."""
 _TICKS = {0.1: "a tenth", 1.0: "threshold", 10.0: "ten times"}
 _WIDTH = 22
-"""Letters on a line of a claim's name."""
+"""Characters on a line of a claim's title."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,15 +50,13 @@ class MeasuredClaim:
     """Something that is claimed, what is asked of it, and what was measured."""
 
     title: str
-    """The claim, in a few words."""
     asked: str
     """The threshold, in words."""
     measured: str
-    """What was found, in words."""
+    """In words."""
     state: CheckState
-    """What follows."""
     limit: float | None = None
-    """The threshold as a number, where it is one."""
+    """The threshold as a number, if it is one."""
     value: float | None = None
     """What was measured as a number, on the same scale."""
     low: float | None = None
@@ -67,14 +78,13 @@ def claims_chart(claims: Sequence[MeasuredClaim]) -> Chart:
     figure = new_figure(
         x_title="measured, in thresholds (log scale)", y_title="", height=110 + 46 * max(2, len(drawn)), showlegend=True
     )
-    figure.add_vrect(x0=1.0, x1=_MOST, fillcolor=FAILED, opacity=0.08, line={"width": 0}, layer="below")
+    figure.add_vrect(x0=1.0, x1=_MAX, fillcolor=FAILED, opacity=0.08, line={"width": 0}, layer="below")
     figure.add_vline(x=1.0, line={"color": REFERENCE, "width": 2})
-    for state, (colour, symbol) in MARKS.items():
-        mine = [(place, c) for place, c in enumerate(drawn) if c.state == state and c.value is not None]
-        if mine:
-            _marks(figure, mine, WORDS[state], colour, symbol)
-    names = ["<br>".join(html.escape(line, quote=False) for line in textwrap.wrap(c.title, _WIDTH)) for c in drawn]
-    figure.update_yaxes(tickvals=list(range(len(drawn))), ticktext=names, range=[len(drawn) - 0.4, -0.6])
+    for state in MARKS:
+        own = {row: claim for row, claim in enumerate(drawn) if claim.state == state and claim.value is not None}
+        if own:
+            _add_marks(figure, own, state)
+    list_names(figure, ["<br>".join(map(_literal, textwrap.wrap(claim.title, _WIDTH))) for claim in drawn])
     figure.update_xaxes(type="log", range=[-1.85, 1.75], tickvals=list(_TICKS), ticktext=list(_TICKS.values()))
     failed, known = [c for c in drawn if c.state == "fail"], [c for c in drawn if c.value is not None]
     worst = f" Failed: {', '.join(claim.title.lower() for claim in failed)}." if failed else " None failed."
@@ -84,25 +94,35 @@ def claims_chart(claims: Sequence[MeasuredClaim]) -> Chart:
     )
 
 
-def _marks(figure: go.Figure, mine: Sequence[tuple[int, MeasuredClaim]], name: str, colour: str, symbol: str) -> None:
-    xs, lows, highs = [], [], []
-    for _, claim in mine:
+def _add_marks(figure: go.Figure, claims: Mapping[int, MeasuredClaim], state: CheckState) -> None:
+    """Marks of claims in one state, by their row."""
+    x, below, above = [], [], []
+    for claim in claims.values():
         limit, value = claim.limit or 1.0, claim.value or 0.0
-        x = _within(value / limit)
-        xs.append(x)
-        lows.append(x - min(x, _within((value if claim.low is None else claim.low) / limit)))
-        highs.append(max(x, _within((value if claim.high is None else claim.high) / limit)) - x)
+        low, high = (value if end is None else end for end in (claim.low, claim.high))
+        x.append(_within(value / limit))
+        below.append(max(0.0, x[-1] - _within(low / limit)))
+        above.append(max(0.0, _within(high / limit) - x[-1]))
+    colour, symbol = MARKS[state]
+    interval = {"type": "data", "symmetric": False, "array": above, "arrayminus": below}
     figure.add_scatter(
-        x=xs, y=[place for place, _ in mine], mode="markers", name=name,
+        x=x,
+        y=list(claims),
+        mode="markers",
+        name=WORDS[state],
         marker={"color": colour, "symbol": symbol, "size": 13, "line": {"width": 1}},
-        error_x={"type": "data", "symmetric": False, "array": highs, "arrayminus": lows, "thickness": 1.5, "width": 4},
-        customdata=[[html.escape(text, quote=False) for text in (c.title, c.measured, c.asked)] for _, c in mine],
+        error_x={**interval, "thickness": 1.5, "width": 4},
+        customdata=[[_literal(text) for text in (c.title, c.measured, c.asked)] for c in claims.values()],
         hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br>asked: %{customdata[2]}<extra></extra>",
-    )  # fmt: skip
+    )
+
+
+def _literal(text: str) -> str:
+    return html.escape(text, quote=False)
 
 
 def _within(share: float) -> float:
-    return min(max(share, _LEAST), _MOST)
+    return min(max(share, _MIN), _MAX)
 
 
 def epsilon_chart(*, earlier: Fraction, this: Fraction, policy: Fraction, total: Fraction | None) -> Chart:
@@ -115,45 +135,38 @@ def epsilon_chart(*, earlier: Fraction, this: Fraction, policy: Fraction, total:
         total: The account's total; None where there is no account.
     """
     parts = [("other releases and estimates", earlier, ""), ("this release", this, "/")]
-    lines = [("policy", policy, "solid"), *([("account's total", total, "dash")] if total is not None else [])]
+    lines = [("policy", policy, 4, WARNING), *([("account's total", total, 2, REFERENCE)] if total is not None else [])]
     figure = new_figure(x_title="epsilon, added up over the data set", y_title="", height=190, barmode="stack")
     for name, amount, pattern in parts:
-        if not amount:
-            continue
-        figure.add_bar(
-            x=[float(amount)], y=["spent"], orientation="h", name=name, width=0.5,
-            marker={"color": ORIGINAL, "opacity": 0.55 if not pattern else 1.0, "pattern": {"shape": pattern}},
-            hovertemplate=f"{name}: epsilon %{{x:.4g}}<extra></extra>",
-        )  # fmt: skip
-    for name, amount, dash in lines:
-        figure.add_scatter(
-            x=[float(amount)] * 2, y=["spent", "spent"], mode="markers", showlegend=True, name=name,
-            marker={
-                "symbol": "line-ns", "size": 56, "line": {"width": 4 if dash == "solid" else 2, "color":
-                WARNING if dash == "solid" else REFERENCE},
-            },
-            hovertemplate=f"{name}: epsilon %{{x:.4g}}<extra></extra>",
-        )  # fmt: skip
+        if amount:
+            style = {"color": ORIGINAL, "opacity": 1.0 if pattern else 0.55, "pattern": {"shape": pattern}}
+            hover = f"{name}: epsilon %{{x:.4g}}<extra></extra>"
+            bar = {"x": [float(amount)], "y": ["spent"], "orientation": "h", "width": 0.5}
+            figure.add_bar(name=name, marker=style, hovertemplate=hover, **bar)
+    for name, amount, width, colour in lines:
+        style = {"symbol": "line-ns", "size": 56, "line": {"width": width, "color": colour}}
+        hover, ends = f"{name}: epsilon %{{x:.4g}}<extra></extra>", {"x": [float(amount)] * 2, "y": ["spent", "spent"]}
+        figure.add_scatter(mode="markers", name=name, marker=style, hovertemplate=hover, showlegend=True, **ends)
     spent = earlier + this
-    figure.update_xaxes(range=[0, 1.08 * float(max(spent, *(amount for _, amount, _ in lines)))])
-    table = pd.DataFrame(
-        [{"what": name, "epsilon": float(amount)} for name, amount, _ in [*parts, *lines]]
-        + [{"what": "left of the policy", "epsilon": float(policy - spent)}]
-    )
-    judged = "within" if spent <= policy else "above"
-    return Chart(
-        figure=figure, table=table,
-        alt=f"Epsilon {float(spent):.4g} spent, of which this release {float(this):.4g}: {judged} the policy of "
-        f"{float(policy):.4g}.",
-    )  # fmt: skip
+    amounts = {name: amount for name, amount, *_ in [*parts, *lines]}
+    figure.update_xaxes(range=[0, 1.08 * float(max(spent, *amounts.values()))])
+    amounts["left of the policy"] = policy - spent
+    table = pd.DataFrame({"what": name, "epsilon": float(amount)} for name, amount in amounts.items())
+    alt = f"Epsilon {float(spent):.4g} spent, of which this release {float(this):.4g}: "
+    alt += f"{'within' if spent <= policy else 'above'} the policy of {float(policy):.4g}."
+    return Chart(figure=figure, table=table, alt=alt)
 
 
 _NODES = {
-    "Private rows": (0.001, 0.65), "Public facts": (0.001, 0.1), "Mechanism": (0.33, 0.3),
-    "Synthetic rows": (0.58, 0.3), "Comparison": (0.74, 0.82), "Release bundle": (0.999, 0.2),
+    "Private rows": (0.001, 0.65),
+    "Public facts": (0.001, 0.1),
+    "Mechanism": (0.33, 0.3),
+    "Synthetic rows": (0.58, 0.3),
+    "Comparison": (0.74, 0.82),
+    "Release bundle": (0.999, 0.2),
     "Review report": (0.999, 0.82),
-}  # fmt: skip
-"""Where each stands."""
+}
+"""Position of each."""
 _INSIDE = frozenset({"Private rows", "Comparison", "Review report"})
 _FLOWS = (
     ("Private rows", "Mechanism", 2, "counts, only with noise that was paid for"),
@@ -171,42 +184,42 @@ def flow_chart(ink: str | None = None) -> Chart:
     """What leaves the building and what stays, as a flow from left to right.
 
     Args:
-        ink: Colour of the names, which stand on coloured ground; None: as the theme has it.
+        ink: Colour of the names, which lie on a coloured background; None: the theme's.
     """
-    place = {name: i for i, name in enumerate(_NODES)}
+    index = {name: i for i, name in enumerate(_NODES)}
+    table = pd.DataFrame(_FLOWS, columns=["from", "to", "size", "what"])
     # What the comparison has taken in does not come out.
-    stays = [target in _INSIDE for _, target, _, _ in _FLOWS]
+    inside = table["to"].isin(_INSIDE)
     ends = {"Release bundle": "<br>(may leave)", "Review report": "<br>(stays inside)"}
     figure = go.Figure()
-    figure.update_layout(
-        height=300, margin={"l": 8, "r": 8, "t": 16, "b": 24}, font={"size": FONT_SIZE}, paper_bgcolor="rgba(0,0,0,0)"
-    )
+    margin = {"l": 8, "r": 8, "t": 16, "b": 24}
+    figure.update_layout(height=300, margin=margin, font={"size": FONT_SIZE}, paper_bgcolor="rgba(0,0,0,0)")
     figure.add_sankey(
-        arrangement="fixed", textfont={"size": FONT_SIZE + 1, "weight": 600, "shadow": "none", "color": ink},
+        arrangement="fixed",
+        textfont={"size": FONT_SIZE + 1, "weight": 600, "shadow": "none", "color": ink},
         node={
             "label": [name + ends.get(name, "") for name in _NODES],
             "color": [FAILED if name in _INSIDE else GOOD for name in _NODES],
-            "x": [x for x, _ in _NODES.values()], "y": [y for _, y in _NODES.values()],
-            "pad": 24, "thickness": 16, "line": {"width": 0}, "hovertemplate": "%{label}<extra></extra>",
+            "x": [x for x, _ in _NODES.values()],
+            "y": [y for _, y in _NODES.values()],
+            "pad": 24,
+            "thickness": 16,
+            "line": {"width": 0},
+            "hovertemplate": "%{label}<extra></extra>",
         },
         link={
-            "source": [place[source] for source, _, _, _ in _FLOWS],
-            "target": [place[target] for _, target, _, _ in _FLOWS],
-            "value": [size for _, _, size, _ in _FLOWS],
-            "color": [f"rgba({'211,63,73' if inside else '0,158,115'},0.35)" for inside in stays],
-            "customdata": [words for _, _, _, words in _FLOWS],
+            "source": table["from"].map(index),
+            "target": table["to"].map(index),
+            "value": table["size"],
+            "color": [rgba(FAILED if stays else GOOD, 0.35) for stays in inside],
+            "customdata": table["what"],
             "hovertemplate": "%{source.label} to %{target.label}:<br>%{customdata}<extra></extra>",
         },
-    )  # fmt: skip
-    table = pd.DataFrame(
-        [
-            {"from": source, "to": target, "what": words, "where": "stays inside" if inside else "may leave"}
-            for (source, target, _, words), inside in zip(_FLOWS, stays, strict=True)
-        ]
     )
     return Chart(
-        figure=figure, table=table,
+        figure=figure,
+        table=table.drop(columns="size").assign(where=np.where(inside, "stays inside", "may leave")),
         alt="What leaves and what stays: from private rows, noisy counts lead through the mechanism to synthetic rows "
         "and the release bundle, which may leave. The comparison with the original leads to the review report, which "
         "stays inside.",
-    )  # fmt: skip
+    )

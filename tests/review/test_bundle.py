@@ -34,9 +34,13 @@ from tests.tables.schemas import mixed_schema, mixed_table
 
 ROOT = Path(__file__).parents[2]
 SAID = Publication(
-    title="Clinic", description="Visits.", publisher="A clinic", license="https://creativecommons.org/licenses/by/4.0/",
-    original_rows=300, published=date(2026, 1, 2),
-)  # fmt: skip
+    title="Clinic",
+    description="Visits.",
+    publisher="A clinic",
+    license="https://creativecommons.org/licenses/by/4.0/",
+    original_rows=300,
+    published=date(2026, 1, 2),
+)
 
 
 @cache
@@ -62,9 +66,15 @@ def test_the_bundle_has_its_files_and_their_hashes(tmp_path: Path) -> None:
     place = unzipped(release_bundle(outcome(), SAID).to_zip(), tmp_path)
     names = {path.name for path in place.iterdir()}
     assert names == {
-        "synthetic.csv", "synthetic.parquet", "schema.json", "configuration.json", "data_card.md", "reproduce.py",
-        "croissant.json", "SHA256SUMS",
-    }  # fmt: skip
+        "synthetic.csv",
+        "synthetic.parquet",
+        "schema.json",
+        "configuration.json",
+        "data_card.md",
+        "reproduce.py",
+        "croissant.json",
+        "SHA256SUMS",
+    }
     sums = dict(line.split("  ")[::-1] for line in (place / "SHA256SUMS").read_text().splitlines())
     assert set(sums) == names - {"SHA256SUMS"}
     assert all(hashlib.sha256((place / name).read_bytes()).hexdigest() == digest for name, digest in sums.items())
@@ -128,8 +138,10 @@ def test_the_maintained_validator_accepts_the_metadata(said: Publication, tmp_pa
     assert not dataset.metadata.issues.errors
     missing = {re.search(r'Property "(\S+)"', text).group(1) for text in dataset.metadata.issues.warnings}  # type: ignore[union-attr]
     assert missing <= {
-        "http://mlcommons.org/croissant/citeAs", "https://schema.org/license", "https://schema.org/datePublished",
-    }  # fmt: skip
+        "http://mlcommons.org/croissant/citeAs",
+        "https://schema.org/license",
+        "https://schema.org/datePublished",
+    }
 
 
 def test_its_reader_finds_the_rows(tmp_path: Path) -> None:
@@ -205,9 +217,14 @@ def test_amounts_are_never_stated_too_low() -> None:
 def test_the_script_runs_the_pipeline_on_the_same_schema(tmp_path: Path) -> None:
     place = unzipped(release_bundle(outcome()).to_zip(), tmp_path)
     run = subprocess.run(
-        [sys.executable, "reproduce.py", "--rows", "200"], cwd=place, capture_output=True, text=True, timeout=300,
-        env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
-    )  # fmt: skip
+        [sys.executable, "reproduce.py", "--rows", "200"],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
     assert run.returncode == 0, run.stderr
     again = dp.read_table(place / "again.csv")
     assert list(again.columns) == list(outcome().schema.names)
@@ -219,9 +236,14 @@ def test_the_script_runs_the_pipeline_on_the_same_schema(tmp_path: Path) -> None
 MARK = "c0ffee-from-the-private-rows"
 SECRET = Measure(name=MARK, columns=(MARK,), value=0.123456789, reading=MARK, verdict="poor")
 RESULT = Result(
-    key="pmse", title=MARK, scale=Scale(name=MARK, low=0, high=1, better="lower", good="0"), headline=SECRET,
-    items=(SECRET,), notes=(MARK,), tables={MARK: pd.DataFrame({MARK: [MARK]})},
-)  # fmt: skip
+    key="pmse",
+    title=MARK,
+    scale=Scale(name=MARK, low=0, high=1, better="lower", good="0"),
+    headline=SECRET,
+    items=(SECRET,),
+    notes=(MARK,),
+    tables={MARK: pd.DataFrame({MARK: [MARK]})},
+)
 FOUND = Evaluation(results=(RESULT,))
 TABLE = dp.PrivateTable(mixed_table(), mixed_schema())
 PRIVATE: list[Any] = [SECRET, RESULT, FOUND, TABLE, TablePair(original=TABLE, synthetic=TABLE)]

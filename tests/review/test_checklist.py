@@ -66,9 +66,16 @@ def evidence(value: float | None = 0.01, low: float | None = None, high: float |
         for key in ("marginals", "pairs", "pmse", "mmd")
     )
     rates = ErrorRates(
-        test="ordinary", epsilon=1.0, n1=150, n2=150, effect=1.0, alpha=0.05, undefined=0,
-        type_one=Proportion(count=5, reps=100), type_two=Proportion(count=5, reps=100),
-    )  # fmt: skip
+        test="ordinary",
+        epsilon=1.0,
+        n1=150,
+        n2=150,
+        effect=1.0,
+        alpha=0.05,
+        undefined=0,
+        type_one=Proportion(count=5, reps=100),
+        type_two=Proportion(count=5, reps=100),
+    )
     given = {"nearest": None, "discoveries": rates, "pair": ("age", "sex"), **rest}
     return Evidence(evaluation=Evaluation(results=results), **given)
 
@@ -188,9 +195,14 @@ def test_nothing_is_taken_for_granted_while_nobody_has_looked() -> None:
 
 @pytest.mark.parametrize(
     ("value", "low", "high", "state"),
-    [(0.09, 0.01, 0.2, "pass"), (0.11, 0.09, 0.2, "warn"), (0.2, 0.11, 0.3, "fail"), (0.2, None, None, "fail"),
-     (None, None, None, "fail")],
-)  # fmt: skip
+    [
+        (0.09, 0.01, 0.2, "pass"),
+        (0.11, 0.09, 0.2, "warn"),
+        (0.2, 0.11, 0.3, "fail"),
+        (0.2, None, None, "fail"),
+        (None, None, None, "fail"),
+    ],
+)
 def test_a_score_fails_where_its_whole_interval_is_beyond(value: Any, low: Any, high: Any, state: str) -> None:
     check = good(evidence=evidence(value, low, high))["columns"]
     assert check.state == state
@@ -227,9 +239,10 @@ def test_evidence_is_gathered_from_a_release() -> None:
     made = outcome_of(table, example.schema, "perturbed_histogram")
     stages: list[float] = []
     found = gather(
-        dp.PrivateTable(table, example.schema), EvidenceRequest(outcome=made, diagnostics=("marginals", "pairs")),
+        dp.PrivateTable(table, example.schema),
+        EvidenceRequest(outcome=made, diagnostics=("marginals", "pairs")),
         progress=lambda stage, done, /, *points: stages.append(done),
-    )  # fmt: skip
+    )
     assert stages == sorted(stages)
     assert found.nearest is not None
     assert found.discoveries is not None

@@ -40,8 +40,9 @@ from dpsynth_core.teaching.sweep.cell_codes import CellCodes, error_by_size
 from dpsynth_core.teaching.sweep.slopes import Slopes
 
 EXAMPLE = EXAMPLES["two_groups_signal"]
-CONFIG = SweepConfig(mechanisms=("perturbed_histogram", "kd_tree"), epsilons=(0.01, 1.0, 100.0), repetitions=2,
-                   analysts=10)  # fmt: skip
+CONFIG = SweepConfig(
+    mechanisms=("perturbed_histogram", "kd_tree"), epsilons=(0.01, 1.0, 100.0), repetitions=2, analysts=10
+)
 HISTOGRAM_KEYS = {kind.key for kind in HISTOGRAMS}
 PRIVATE = [key for key, kind in MECHANISMS.items() if kind.status != "none"]
 
@@ -169,8 +170,10 @@ def test_the_error_of_the_worst_column_is_the_total_variation_of_its_shares() ->
     assert point.bands["column"].middle >= apart - 1e-12
     column = EXAMPLE.schema["value"]
     edges = np.linspace(float(column.lower), float(column.upper), 31)  # type: ignore[arg-type]
-    counts = [np.histogram(table["value"].clip(edges[0], edges[-1]), edges)[0] / found.rows for table in
-              (original, point.table)]  # fmt: skip
+    counts = [
+        np.histogram(table["value"].clip(edges[0], edges[-1]), edges)[0] / found.rows
+        for table in (original, point.table)
+    ]
     assert point.bands["column"].middle == pytest.approx(max(apart, np.abs(counts[0] - counts[1]).sum() / 2), abs=1e-9)
 
 
@@ -202,9 +205,16 @@ def test_progress_names_the_run_and_can_end_it() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"mechanisms": ()}, {"mechanisms": ("kd_tree", "kd_tree")}, {"mechanisms": ("nothing",)}, {"epsilons": ()},
-     {"epsilons": (1.0, 0.1)}, {"epsilons": (0.0, 1.0)}, {"repetitions": 0}],
-)  # fmt: skip
+    [
+        {"mechanisms": ()},
+        {"mechanisms": ("kd_tree", "kd_tree")},
+        {"mechanisms": ("nothing",)},
+        {"epsilons": ()},
+        {"epsilons": (1.0, 0.1)},
+        {"epsilons": (0.0, 1.0)},
+        {"repetitions": 0},
+    ],
+)
 def test_an_order_that_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ParameterError, match=next(iter(wrong))):
         SweepConfig(**wrong)  # type: ignore[arg-type]
