@@ -80,10 +80,8 @@ def test_the_toy_gets_its_panel_and_its_picture_on_the_page(toy: type[Diagnostic
     session = Session(mode="teaching")
     load_example(session, "two_groups_signal")
     made = release(private())
-    session.outcomes.append(made)
-    examine(session, (0, made.schema.names))
-    assert session.examination is not None
-    finish(session.examination)
+    run = session.work.add_run(made)
+    finish(examine(session.work, run, made.schema.names).job)
     app = page("pages/4_Diagnostics.py", session)
     assert not app.exception
     assert toy.title in [element.value for element in app.header]
