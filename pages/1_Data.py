@@ -45,6 +45,8 @@ if session.current is not None:
         show_pictures(session)
 
 next_step(
-    "pages/2_Mechanism.py", "Next: choose a mechanism", session.missing,
+    "pages/2_Mechanism.py",
+    "Next: choose a mechanism",
+    session.missing,
     skip=("pages/3_Synthesize.py", "Skip ahead with suggested settings"),
-)  # fmt: skip
+)

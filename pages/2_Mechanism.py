@@ -9,15 +9,8 @@ from pages.shared.heading import heading
 heading("Mechanism")
 
 from pages.shared.layout import lay_out, needs_schema, next_step
-from pages.shared.mechanism.view import (
-    choose_epsilon,
-    choose_mechanism,
-    choose_parameters,
-    compare_two,
-    save_and_load,
-    show_plan,
-    show_preview,
-)
+from pages.shared.mechanism.plan_view import show_plan, show_preview
+from pages.shared.mechanism.view import choose_epsilon, choose_mechanism, choose_parameters, compare_two, save_and_load
 
 session = lay_out("pages/2_Mechanism.py")
 schema, n = needs_schema(session)
@@ -37,4 +30,4 @@ st.markdown("Everything below follows from public facts. Nothing is spent and no
 show_plan(session, schema, n)
 show_preview(session, schema, n)
 save_and_load(session, schema, n)
-next_step("pages/3_Synthesize.py", "Next: synthesize", session.choices.missing(schema, n))
+next_step("pages/3_Synthesize.py", "Next: synthesize", session.settings.missing(schema, n))

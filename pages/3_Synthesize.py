@@ -25,9 +25,9 @@ schema, n = needs_schema(session)
 st.header("What will be made", anchor=False)
 with errors_shown("Please correct the parameters on the Mechanism page."):
     ask_options(session, schema, n)
-    order = session.choices.order(schema, n, teaching=session.mode == "teaching")
-    missing = show_summary(session, order, schema, n)
-    ask_to_run(session, order, missing)
+    config = session.settings.config(schema, n, teaching=session.mode == "teaching")
+    missing = show_summary(session, config, schema, n)
+    ask_to_run(session, config, missing)
 
 show_run(session)
 

@@ -12,18 +12,8 @@ from pages.shared.accounts import account_of
 from pages.shared.diagnostics.view import show_mark
 from pages.shared.layout import errors_shown, lay_out, needs_run
 from pages.shared.release.actions import checks, history
-from pages.shared.release.view import (
-    ask_decision,
-    ask_run,
-    ask_thresholds,
-    ask_words,
-    show_answer,
-    show_checklist,
-    show_downloads,
-    show_history,
-    show_pictures,
-    show_products,
-)
+from pages.shared.release.decision_view import ask_decision, ask_words, show_downloads, show_history, show_products
+from pages.shared.release.view import ask_run, ask_thresholds, show_answer, show_checklist, show_pictures
 
 session = lay_out("pages/6_Release.py")
 needs_run(session)

@@ -15,7 +15,8 @@ from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.privacy.budget import Guarantee, Status, format_amount
 from dpsynth_core.table.schema import Schema
 from pages.shared.accounts import account_of
-from pages.shared.session import RunRecord, Session, current_session
+from pages.shared.session import Session, current_session
+from pages.shared.table_work import RunRecord
 
 ROOT = Path(__file__).parents[2]
 Colour = Literal["green", "orange", "red", "gray", "blue"]

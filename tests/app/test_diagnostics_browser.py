@@ -23,7 +23,7 @@ def test_four_clicks_lead_from_home_to_finished_diagnostics(visit: Visit) -> Non
     press(page, "Try an example")
     press(page, "Skip ahead with suggested settings")
     press(page, "Synthesize")
-    press(page, "Next: see what it is worth")
+    press(page, "Next: see how good it is")
     finished(page)
     for kind in DIAGNOSTICS.values():
         expect(page.get_by_role("heading", name=kind.title)).to_be_visible()
@@ -85,7 +85,7 @@ def test_what_a_low_p_value_is_worth_on_a_perturbed_histogram(visit: Visit) -> N
     press(page, "Choose Perturbed histogram")
     press(page, "Next: synthesize")
     press(page, "Synthesize")
-    press(page, "Next: see what it is worth")
+    press(page, "Next: see how good it is")
     finished(page)
     expect(page.get_by_role("region", name="The Mann-Whitney test on both tables")).to_be_visible()
     expect(page.get_by_role("figure", name="Distributions of value in the two groups of group")).to_be_visible()

@@ -33,9 +33,14 @@ def made(private: PrivateTable, epsilon: float) -> tuple[RunResult, Evaluation]:
     release = synthesize(private, mechanism, epsilon=epsilon, seed=1)
     table = release.sample()
     outcome = RunResult(
-        config=RunConfig(mechanism=mechanism, epsilon=str(epsilon), seed=1), schema=private.schema, tables=(table,),
-        guarantee=release.guarantee, charges=release.charges, leaves=None, seconds=0.1,
-    )  # fmt: skip
+        config=RunConfig(mechanism=mechanism, epsilon=str(epsilon), seed=1),
+        schema=private.schema,
+        tables=(table,),
+        guarantee=release.guarantee,
+        charges=release.charges,
+        leaves=None,
+        seconds=0.1,
+    )
     return outcome, evaluate(private, table)
 
 

@@ -14,7 +14,7 @@ from dpsynth_core.runs.jobs import Job
 from pages.shared.accounts import account_of
 from pages.shared.data.actions import choose_mode, load_example, load_upload, open_account
 from pages.shared.mechanism.actions import start_preview
-from pages.shared.mechanism.settings import Choices, plan_for
+from pages.shared.mechanism.settings import MechanismSettings, plan_for
 from pages.shared.session import Session
 from pages.shared.synthesize.actions import RUN, start
 from pages.shared.tasks import Task
@@ -48,7 +48,7 @@ def test_without_a_table_the_page_says_what_is_missing(path: str) -> None:
 def test_every_registered_mechanism_has_a_card_a_form_and_pictures(key: str) -> None:
     app = mechanism_page(ready())
     settled(app.button(key=f"choose_{key}").click().run())
-    assert session_of(app).choices.key == key
+    assert session_of(app).settings.key == key
     labels = {element.label for element in [*app.number_input, *app.selectbox, *app.text_input, *app.checkbox]}
     assert {parameter.title for parameter in parameters(MECHANISMS[key])} <= labels
     assert any(MECHANISMS[key].title in element.value for element in app.markdown)
@@ -56,7 +56,7 @@ def test_every_registered_mechanism_has_a_card_a_form_and_pictures(key: str) -> 
 
 def test_a_mechanism_that_does_not_fit_says_so_on_its_card() -> None:
     session = ready("breast_cancer")
-    session.choices.changed["perturbed_histogram"] = {"bins": 16}
+    session.settings.changed["perturbed_histogram"] = {"bins": 16}
     app = mechanism_page(session)
     assert any("5,000,000" in element.value and "kd_tree" in element.value for element in app.text)
 
@@ -65,7 +65,7 @@ def test_epsilon_is_read_out_in_plain_language() -> None:
     app = mechanism_page(ready())
     assert any("73.1%" in element.value for element in app.markdown)
     settled(app.select_slider[0].set_value("3").run())
-    assert session_of(app).choices.epsilon == "3"
+    assert session_of(app).settings.epsilon == "3"
     assert any("95.3%" in element.value for element in app.markdown)
     ends = [element.value for element in app.markdown]
     assert any("more private" in text for text in ends)
@@ -77,15 +77,15 @@ def test_a_changed_parameter_is_kept_and_can_be_reset() -> None:
     field = next(element for element in app.number_input if element.label == "Free halvings")
     settled(field.set_value(3).run())
     session = session_of(app)
-    assert session.choices.changed["kd_tree"] == {"free_levels": 3}
-    assert session.choices.mechanism(session.schema, 500).free_levels == 3  # type: ignore[arg-type, attr-defined]
+    assert session.settings.changed["kd_tree"] == {"free_levels": 3}
+    assert session.settings.mechanism(session.schema, 500).free_levels == 3  # type: ignore[arg-type, attr-defined]
     settled(app.button(key="reset").click().run())
-    assert not session.choices.changed.get("kd_tree")
+    assert not session.settings.changed.get("kd_tree")
 
 
 def test_an_impossible_parameter_is_refused_at_once_by_name() -> None:
     session = ready()
-    session.choices.changed["kd_tree"] = {"split_share": 2.0}
+    session.settings.changed["kd_tree"] = {"split_share": 2.0}
     for app in (mechanism_page(session), synthesize_page(session)):
         assert any("Share for finding boxes is 2.0; allowed" in element.value for element in app.text)
 
@@ -103,14 +103,14 @@ def test_the_preview_shows_simulated_data_and_only_in_teaching_mode() -> None:
 
 def test_a_saved_configuration_restores_the_choices() -> None:
     session = ready()
-    choices, schema = session.choices, session.schema
+    settings, schema = session.settings, session.schema
     assert schema is not None
-    choices.key, choices.epsilon, choices.copies = "kd_grid", "0.3", 2
-    choices.set(schema, 500, "threshold", 7)
-    saved = choices.order(schema, 500, teaching=True).to_json()
-    fresh = Choices()
+    settings.key, settings.epsilon, settings.copies = "kd_grid", "0.3", 2
+    settings.set(schema, 500, "threshold", 7)
+    saved = settings.config(schema, 500, teaching=True).to_json()
+    fresh = MechanismSettings()
     fresh.load(RunConfig.from_json(saved))
-    assert fresh.order(schema, 500, teaching=True) == choices.order(schema, 500, teaching=True)
+    assert fresh.config(schema, 500, teaching=True) == settings.config(schema, 500, teaching=True)
 
 
 def test_what_does_not_fit_is_refused_in_words() -> None:
@@ -122,12 +122,12 @@ def test_what_does_not_fit_is_refused_in_words() -> None:
 
 def test_next_says_what_is_missing_and_opens_once_it_is_mended() -> None:
     session = ready("breast_cancer")
-    session.choices.key = "perturbed_histogram"
-    session.choices.changed["perturbed_histogram"] = {"bins": 0}
+    session.settings.key = "perturbed_histogram"
+    session.settings.changed["perturbed_histogram"] = {"bins": 0}
     app = mechanism_page(session)
     assert app.button(key="next").disabled
     assert any("Correct the parameters" in element.value for element in app.markdown)
-    session.choices.changed["perturbed_histogram"] = {"bins": 16}
+    session.settings.changed["perturbed_histogram"] = {"bins": 16}
     app = mechanism_page(session)
     assert app.button(key="next").disabled
     assert any("fit this table" in element.value for element in app.markdown)
@@ -138,7 +138,7 @@ def test_next_says_what_is_missing_and_opens_once_it_is_mended() -> None:
 def test_only_what_is_advanced_is_folded_away() -> None:
     for key, kind in MECHANISMS.items():
         session = ready()
-        session.choices.key = key
+        session.settings.key = key
         app = mechanism_page(session)
         folds = {fold.label: fold for fold in app.expander}
         if not any(parameter.advanced for parameter in parameters(kind)):
@@ -156,11 +156,11 @@ def test_a_mechanism_that_needs_a_delta_is_asked_for_one_and_gets_it() -> None:
     with MECHANISMS.register("approximate", Approximate):
         session = ready()
         assert order_of(session).delta == "0"
-        session.choices.key = "approximate"
+        session.settings.key = "approximate"
         app = mechanism_page(session)
         (delta,) = (element for element in app.text_input if "Delta" in element.label)
         settled(delta.set_value("lots").run())
-        assert session.choices.delta == "1e-6"
+        assert session.settings.delta == "1e-6"
         settled(delta.set_value("1e-9").run())
         assert order_of(session).delta == "1e-9"
 
@@ -179,33 +179,33 @@ def test_a_mechanism_that_can_use_a_delta_gets_one_only_if_it_is_granted() -> No
     saved = order_of(session_of(app)).to_json()
     settled(app.button(key="choose_kd_tree").click().run())
     assert order_of(session_of(app)).delta == "0"
-    loaded = Choices()
+    loaded = MechanismSettings()
     loaded.load(RunConfig.from_json(saved))
     assert loaded.delta_of() == "1e-6"
 
 
 def test_a_table_begins_with_what_suits_it_until_the_visitor_chooses() -> None:
     session = ready("breast_cancer")
-    assert session.choices.key == "private_pgm"
+    assert session.settings.key == "private_pgm"
     assert sum("Begin with this" in badge.value for badge in mechanism_page(session).markdown) == 1
     load_example(session, "mixture")
-    assert session.choices.key == "kd_tree"
-    session.choices.pick("mwem")
+    assert session.settings.key == "kd_tree"
+    session.settings.pick("mwem")
     load_example(session, "breast_cancer")
-    assert session.choices.key == "mwem"
+    assert session.settings.key == "mwem"
 
 
 def test_what_the_visitor_has_changed_is_not_exchanged_for_another() -> None:
     session = ready("mixture")
     assert session.schema is not None
-    session.choices.set(session.schema, 1000, "free_levels", 3)
+    session.settings.set(session.schema, 1000, "free_levels", 3)
     load_example(session, "breast_cancer")
-    assert session.choices.key == "kd_tree"
+    assert session.settings.key == "kd_tree"
 
 
 def test_several_tables_show_what_they_cost_together() -> None:
     session = ready()
-    session.choices.epsilon, session.choices.copies = "0.5", 4
+    session.settings.epsilon, session.settings.copies = "0.5", 4
     app = synthesize_page(session)
     assert any("all tables together: **ε = 2**" in element.value for element in app.markdown)
     (rows,) = (element for element in app.number_input if element.label == "Rows in each")
@@ -267,8 +267,8 @@ def test_a_run_that_was_paid_for_goes_on_when_nobody_is_connected() -> None:
 
 def order_of(session: Session, epsilon: str = "1") -> RunConfig:
     assert session.schema is not None
-    session.choices.epsilon = epsilon
-    return session.choices.order(session.schema, session.work.n, teaching=session.mode == "teaching")
+    session.settings.epsilon = epsilon
+    return session.settings.config(session.schema, session.work.n, teaching=session.mode == "teaching")
 
 
 def released() -> Session:
@@ -307,7 +307,7 @@ def test_more_than_what_is_left_is_refused_and_nothing_runs() -> None:
 
 def test_a_second_run_waits_for_the_first_and_a_seed_is_no_release() -> None:
     session = released()
-    session.choices.seed = 3
+    session.settings.seed = 3
     assert order_of(session).seed is None
     seeded = RunConfig(mechanism=MECHANISMS["kd_tree"](), epsilon="0.1", seed=3)
     with pytest.raises(DPSynthError, match="seed"):

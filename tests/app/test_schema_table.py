@@ -306,9 +306,14 @@ def test_a_column_that_is_not_kept_cannot_be_wrong() -> None:
 def test_facts_of_other_kinds_are_left_alone_when_the_kind_changes(kind: str) -> None:
     bounds = ("1900-01-01", "2000-12-31") if kind == "date" else ("1", "8")
     rows = rows_of(
-        kind=kind, bins=4, categories=["a", "b"], other=None, decimals=1, date_format="%d/%m/%Y",
+        kind=kind,
+        bins=4,
+        categories=["a", "b"],
+        other=None,
+        decimals=1,
+        date_format="%d/%m/%Y",
         **{"from": bounds[0], "to": bounds[1]},
-    )  # fmt: skip
+    )
     column = read(rows)["age"]
     assert column.kind == kind
     assert (column.decimals is not None) == (kind == "continuous")

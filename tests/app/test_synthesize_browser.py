@@ -15,8 +15,20 @@ from playwright.sync_api import Page, expect
 
 from dpsynth_core.table.encoding import moved_cells
 from dpsynth_core.table.examples import EXAMPLES
-from tests.waiting.browser import PATIENCE, csv_of, go, press, quiet, release_with, spent, to_synthesize, use
-from tests.waiting.jobs import alive, wait
+from tests.waiting.browser import (
+    PATIENCE,
+    csv_of,
+    go,
+    press,
+    quiet,
+    release_with,
+    spent,
+    step,
+    step_for_release,
+    to_synthesize,
+    use,
+)
+from tests.waiting.jobs import alive, busiest, wait, workers_of
 
 pytestmark = pytest.mark.browser
 
@@ -40,60 +52,6 @@ def slow_run(page: Page) -> Page:
     expect(quiet(page).get_by_text("20 synthetic tables")).to_be_visible()
     press(page, "Synthesize")
     expect(page.get_by_text(re.compile(r"table \d+ of 20"))).to_be_visible()
-    return page
-
-
-def workers_of(server: int) -> list[int]:
-    """Processes that the app has started, by the kernel's own list."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-            except OSError:  # gone meanwhile
-                continue
-            if parent == server:
-                found.append(int(entry.name))
-    return found
-
-
-def busiest(pids: list[int]) -> int:
-    """The process that is using the processor."""
-
-    def used(pid: int) -> int:
-        try:
-            numbers = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        except OSError:
-            return -1
-        return int(numbers[11]) + int(numbers[12])
-
-    before = {pid: used(pid) for pid in pids}
-    time.sleep(0.5)  # not a wait for anything: over some time, who works is told from who has worked
-    return max(pids, key=lambda pid: used(pid) - before[pid])
-
-
-def step(page: Page, steps: int = 100_000) -> Page:
-    """Begin a run of the mechanism for tests, from whatever table there is."""
-    press(page, "Next: choose a mechanism")
-    press(page, "Choose Stepping stones")
-    count = quiet(page).get_by_role("spinbutton", name="Steps")
-    count.fill(str(steps))
-    count.press("Enter")
-    expect(page.get_by_text("Suggested: 20")).to_be_visible()
-    press(page, "Next: synthesize")
-    expect(page.get_by_role("heading", name="What will be made")).to_be_visible()
-    press(page, "Synthesize")
-    return page
-
-
-def step_for_release(page: Page, steps: int = 100_000) -> Page:
-    """The same on a private table with an account of epsilon 1, all of which is spent."""
-    release_with(page, csv_of("age", "weight"))
-    press(page, "Open the account")
-    expect(page.get_by_text("This data set has an account")).to_be_visible()
-    step(page, steps)
-    page.get_by_role("dialog").get_by_role("button", name="Spend it and run").click()
-    expect(page.get_by_role("dialog")).to_have_count(0)
     return page
 
 
@@ -132,7 +90,7 @@ def test_cancel_ends_a_run_and_its_process_and_says_what_was_charged(
     told = time.monotonic() - began
     wait(lambda: not alive(worker), seconds=PATIENCE)
     ended = time.monotonic() - began
-    expect(page.get_by_text("Nothing is charged in teaching mode.")).to_be_visible()
+    expect(page.get_by_text("Nothing was charged.")).to_be_visible()
     record_property("seconds", (told, ended))
     print(f"Cancel: told after {told:.2f} s, the process was gone after {ended:.2f} s")
 
@@ -218,7 +176,7 @@ def test_what_a_mechanism_tells_is_drawn_while_it_runs_and_kept(visitors: Visit)
     expect(line.locator(".ytitle")).to_have_text("distance")
     expect(page.get_by_text(re.compile(r"Step \d+ of 150"))).to_be_visible()
     expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible()
-    use(quiet(page).locator("summary").filter(has_text="How it went"))
+    use(quiet(page).locator("summary").filter(has_text="Progress of the run"))
     expect(page.get_by_role("figure", name=re.compile("Line of distance by step. At 150 it is"))).to_be_visible()
 
 

@@ -24,11 +24,12 @@ from dpsynth_core.teaching.sweep import (
     sweep_sizes,
 )
 from pages.shared.data.actions import choose_mode, declare_all_public, load_example, load_upload
-from pages.shared.session import Finding, Lesson, Session, Tradeoffs
+from pages.shared.session import Session
 from pages.shared.tradeoffs.actions import begin as begin_simulation
 from pages.shared.tradeoffs.actions import finding_on, sweep_seconds, sweepable, task_on
 from pages.shared.tradeoffs.lessons import FIRST_EPSILON, UNITS, begin, from_address, to_address
 from pages.shared.tradeoffs.needs_view import FIRST
+from pages.shared.tradeoffs.state import Finding, Lesson, Tradeoffs
 from pages.shared.tradeoffs.tables import MINE, SIMULATED, chosen, offered, public_table
 from pages.shared.tradeoffs.view import FREE, SECTIONS
 from tests.waiting.jobs import finish
@@ -70,7 +71,7 @@ def ready(section: str = "lessons") -> Session:
         "person": (NeighbourConfig(), demonstrated()),
     }
     for kind, (order, result) in orders.items():
-        session.tradeoffs.findings[kind] = Finding(table_id=table_id, order=order, result=result)
+        session.tradeoffs.findings[kind] = Finding(table_id=table_id, config=order, result=result)
     return session
 
 
@@ -281,12 +282,14 @@ def test_names_from_a_file_are_never_read_as_markup(section: str) -> None:
     session = Session(tradeoffs=Tradeoffs(section=section))
     load_upload(session, "x.csv", csv_of(*HOSTILE[:3]))
     own = public_table(session)
-    person = demonstrate(own.table, own.schema, MECHANISMS["perturbed_histogram"].suggest(own.schema, 60, 1),
-                         epsilon=1, row=3, runs=20)  # fmt: skip
+    person = demonstrate(
+        own.table, own.schema, MECHANISMS["perturbed_histogram"].suggest(own.schema, 60, 1), epsilon=1, row=3, runs=20
+    )
     for kind, order, found in (
-        ("sweep", ORDER, sweep(own.table, own.schema, ORDER)), ("person", NeighbourConfig(), person),
-    ):  # fmt: skip
-        session.tradeoffs.findings[kind] = Finding(table_id=own.id, order=order, result=found)
+        ("sweep", ORDER, sweep(own.table, own.schema, ORDER)),
+        ("person", NeighbourConfig(), person),
+    ):
+        session.tradeoffs.findings[kind] = Finding(table_id=own.id, config=order, result=found)
     app = tradeoffs(session)
     assert pictures(app) > 0
     for hostile in HOSTILE[:3]:
@@ -355,12 +358,12 @@ def test_nonsense_in_an_address_is_left_out() -> None:
 def test_the_right_answers_are_right() -> None:
     assert true_positive_rate(0.05, 1.0) == pytest.approx(0.136, abs=0.001)
     assert "about 14%" in UNITS[0].options[UNITS[0].right]
-    told = UNITS[4].told(begin(5))
+    told = UNITS[4].explain(begin(5))
     share = int(told.split("about **")[1].split(" of")[0])
     assert share > 30
     assert "More than 30" in UNITS[4].options[UNITS[4].right]
     many, few = (
-        int(UNITS[3].told(Lesson(number=4, epsilon=e)).split("**")[1].split(" ")[0].replace(",", ""))
+        int(UNITS[3].explain(Lesson(number=4, epsilon=e)).split("**")[1].split(" ")[0].replace(",", ""))
         for e in ("10", "0.05")
     )
     assert few < many

@@ -115,3 +115,29 @@ def gathered(page: Page) -> Page:
     press(page, "Gather the evidence")
     expect(page.get_by_role("button", name="Download the review report")).to_be_visible(timeout=3 * MINUTE)
     return quiet(page)
+
+
+def step(page: Page, steps: int = 100_000, *, start: bool = True) -> Page:
+    """Begin a run of the mechanism for tests, from whatever table there is."""
+    press(page, "Next: choose a mechanism")
+    press(page, "Choose Stepping stones")
+    count = quiet(page).get_by_role("spinbutton", name="Steps")
+    count.fill(str(steps))
+    count.press("Enter")
+    expect(page.get_by_text("Suggested: 20")).to_be_visible()
+    press(page, "Next: synthesize")
+    expect(page.get_by_role("heading", name="What will be made")).to_be_visible()
+    if start:
+        press(page, "Synthesize")
+    return page
+
+
+def step_for_release(page: Page, steps: int = 100_000) -> Page:
+    """The same on a private table with an account of epsilon 1, all of which is spent."""
+    release_with(page, csv_of("age", "weight"))
+    press(page, "Open the account")
+    expect(page.get_by_text("This data set has an account")).to_be_visible()
+    step(page, steps)
+    page.get_by_role("dialog").get_by_role("button", name="Spend it and run").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    return page

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from dpsynth_core.runs.jobs import Job
 
@@ -33,3 +34,32 @@ def alive(pid: int) -> bool:
             return status.read().rsplit(")", 1)[1].split()[0] != "Z"
     except (ProcessLookupError, FileNotFoundError):  # it may go at any of these steps
         return False
+
+
+def workers_of(server: int) -> list[int]:
+    """Processes that the app has started, by the kernel's own list."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            except OSError:  # gone meanwhile
+                continue
+            if parent == server:
+                found.append(int(entry.name))
+    return found
+
+
+def busiest(pids: list[int]) -> int:
+    """The process that is using the processor."""
+
+    def used(pid: int) -> int:
+        try:
+            numbers = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            return -1
+        return int(numbers[11]) + int(numbers[12])
+
+    before = {pid: used(pid) for pid in pids}
+    time.sleep(0.5)  # not a wait for anything: over some time, who works is told from who has worked
+    return max(pids, key=lambda pid: used(pid) - before[pid])

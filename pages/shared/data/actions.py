@@ -21,7 +21,8 @@ from dpsynth_core.table.schema import Schema
 from dpsynth_core.table.suggest import suggest
 from pages.shared.accounts import account_of, open_ledger
 from pages.shared.data.schema_rows import from_rows, mark_public, numbers, to_rows, with_column, withdraw_estimates
-from pages.shared.session import DataSet, Mode, Session, TableWork
+from pages.shared.session import Mode, Session
+from pages.shared.table_work import DataSet, TableWork
 
 
 def choose_mode(session: Session, mode: Mode) -> None:
@@ -101,7 +102,7 @@ def edit_draft(session: Session, rows: pd.DataFrame) -> None:
         work.declared_by, work.signed, work.signature_lapsed = "", None, True
         work.schema = work.schema.unsigned()
     if work.schema is not None:
-        session.choices.suit(work.schema)
+        session.settings.suit(work.schema)
 
 
 def _numeric_columns(table: pd.DataFrame) -> set[str]:

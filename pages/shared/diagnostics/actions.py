@@ -12,7 +12,7 @@ from dpsynth_core.diagnostics.regression import RegressionDiagnostic
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.runs.configuration import RunResult
 from dpsynth_core.runs.jobs import on_private_table
-from pages.shared.session import RunRecord, TableWork
+from pages.shared.table_work import RunRecord, TableWork
 from pages.shared.tasks import Task
 
 EXAMINATION = "examination"

@@ -21,7 +21,8 @@ from pages.shared.diagnostics.pvalues import (
 )
 from pages.shared.formatting import measured
 from pages.shared.layout import errors_shown
-from pages.shared.session import RunRecord, Session, TableWork
+from pages.shared.session import Session
+from pages.shared.table_work import RunRecord, TableWork
 from pages.shared.widgets import show_chart, show_internal_chart, show_task
 
 
@@ -54,11 +55,14 @@ def _side_by_side(work: TableWork, run: RunRecord, comparison: GroupComparison, 
     tests = {"original": comparison.test(original), "synthetic": comparison.test(synthetic)}
     rows = [
         {
-            "table": label, "U": f"{test.statistic:,.1f}", "p-value": f"{test.pvalue:.3g}",
-            "effect (0.5: none)": f"{test.effect:.3f}", "rows": f"{test.n1:,} and {test.n2:,}",
+            "table": label,
+            "U": f"{test.statistic:,.1f}",
+            "p-value": f"{test.pvalue:.3g}",
+            "effect (0.5: none)": f"{test.effect:.3f}",
+            "rows": f"{test.n1:,} and {test.n2:,}",
         }
         for label, test in tests.items()
-    ]  # fmt: skip
+    ]
     st.dataframe(rows, hide_index=True, alt="The Mann-Whitney test on both tables")
     show_internal_chart(groups_chart(original, synthetic, comparison), key="groups", as_table=as_table)
 

@@ -6,7 +6,7 @@ from dpsynth_core.inference.group_comparison import group_labels, ordered
 from dpsynth_core.inference.reliability_question import ReliabilityQuestion, answer
 from dpsynth_core.runs.synthesize import Release
 from dpsynth_core.table.schema import Schema
-from pages.shared.session import RunRecord, TableWork
+from pages.shared.table_work import RunRecord, TableWork
 from pages.shared.tasks import Task
 
 PVALUE = "p-value"

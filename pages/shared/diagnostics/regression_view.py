@@ -10,7 +10,8 @@ from dpsynth_core.diagnostics import Result
 from dpsynth_core.inference.regression.design import can_be_outcome, can_be_predictor
 from pages.shared.diagnostics.actions import regress
 from pages.shared.layout import errors_shown
-from pages.shared.session import RunRecord, Session
+from pages.shared.session import Session
+from pages.shared.table_work import RunRecord
 from pages.shared.widgets import plain_list
 
 
@@ -28,9 +29,10 @@ def show_regression(session: Session, run: RunRecord, named: Mapping[str, Result
         st.markdown("**Another regression**")
         outcome = st.selectbox("RunResult", [column.name for column in schema if can_be_outcome(column)])
         predictors = st.multiselect(
-            "Predictors", [column.name for column in schema if can_be_predictor(column)],
+            "Predictors",
+            [column.name for column in schema if can_be_predictor(column)],
             placeholder="Those that correlate most with the outcome",
-        )  # fmt: skip
+        )
         sent = st.form_submit_button("Compare this regression", icon=":material/search_insights:")
     if sent and outcome:
         with errors_shown("This regression cannot be fitted."):

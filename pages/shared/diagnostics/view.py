@@ -14,7 +14,8 @@ from pages.shared.diagnostics.groups_view import show_groups
 from pages.shared.diagnostics.regression_view import show_regression
 from pages.shared.formatting import measured
 from pages.shared.layout import Colour, errors_shown, guarantee_badge
-from pages.shared.session import RunRecord, Session
+from pages.shared.session import Session
+from pages.shared.table_work import RunRecord
 from pages.shared.widgets import plain_list, show_internal_chart, show_task
 
 VERDICT: dict[Verdict, tuple[str, Colour, str]] = {

@@ -7,7 +7,8 @@ from dataclasses import replace
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.runs.configuration import RunConfig, RunResult, execute
 from dpsynth_core.table.simulate import simulate_table
-from pages.shared.session import Preview, Session
+from pages.shared.session import Session
+from pages.shared.table_work import Preview
 from pages.shared.tasks import Task
 
 PREVIEW = "preview"
@@ -15,7 +16,7 @@ PREVIEW_ROWS = 20_000
 PREVIEW_SEED = 1
 
 
-def start_preview(session: Session, order: RunConfig) -> Task:
+def start_preview(session: Session, config: RunConfig) -> Task:
     """Run the mechanism on simulated rows with the same schema: free, because no row of the table is looked at."""
     work = session.work
     if work.schema is None or session.mode != "teaching":
@@ -23,7 +24,7 @@ def start_preview(session: Session, order: RunConfig) -> Task:
     simulated = simulate_table(work.schema, min(work.n, PREVIEW_ROWS), seed=PREVIEW_SEED)
 
     def store(result: RunResult) -> None:
-        work.preview = Preview(config=order, simulated=simulated, synthetic=result.tables[0])
+        work.preview = Preview(config=config, simulated=simulated, synthetic=result.tables[0])
 
-    seeded = replace(order, copies=1, seed=PREVIEW_SEED)
-    return work.tasks.start(PREVIEW, "The preview", execute, simulated, work.schema, seeded, about=order, store=store)
+    seeded = replace(config, copies=1, seed=PREVIEW_SEED)
+    return work.tasks.start(PREVIEW, "The preview", execute, simulated, work.schema, seeded, about=config, store=store)

@@ -15,14 +15,31 @@ from dpsynth_core.runs.configuration import RunConfig
 from dpsynth_core.table.schema import Schema
 
 EPSILONS: tuple[str, ...] = (
-    "0.01", "0.02", "0.03", "0.05", "0.07", "0.1", "0.15", "0.2", "0.3", "0.5", "0.7",
-    "1", "1.5", "2", "3", "4", "5", "7", "10",
-)  # fmt: skip
+    "0.01",
+    "0.02",
+    "0.03",
+    "0.05",
+    "0.07",
+    "0.1",
+    "0.15",
+    "0.2",
+    "0.3",
+    "0.5",
+    "0.7",
+    "1",
+    "1.5",
+    "2",
+    "3",
+    "4",
+    "5",
+    "7",
+    "10",
+)
 """Evenly spaced on a log scale, near enough, and all of them numbers that people say."""
 
 
 @dataclass(kw_only=True)
-class Choices:
+class MechanismSettings:
     """A mechanism, its privacy, and what was changed from the suggested parameters."""
 
     key: str = "kd_tree"
@@ -103,20 +120,23 @@ class Choices:
         self.changed.pop(self.key, None)
         self.version += 1
 
-    def order(self, schema: Schema, n: int, *, teaching: bool) -> RunConfig:
+    def config(self, schema: Schema, n: int, *, teaching: bool) -> RunConfig:
         """What would be run now."""
         return RunConfig(
-            mechanism=self.mechanism(schema, n), epsilon=self.epsilon, delta=self.delta_of(), copies=self.copies,
+            mechanism=self.mechanism(schema, n),
+            epsilon=self.epsilon,
+            delta=self.delta_of(),
+            copies=self.copies,
             seed=self.seed if teaching else None,
-        )  # fmt: skip
+        )
 
-    def load(self, order: RunConfig) -> None:
+    def load(self, config: RunConfig) -> None:
         """Take over a saved configuration, parameter by parameter."""
-        names = [parameter.name for parameter in parameters(type(order.mechanism))]
-        self.key, self.epsilon, self.copies = order.mechanism.key, order.epsilon, order.copies
-        self.picked, self.grant_delta = True, exact(order.delta, parameter="delta") > 0
-        self.delta = order.delta if self.grant_delta else self.delta
-        self.changed[self.key] = {name: getattr(order.mechanism, name) for name in names}
+        names = [parameter.name for parameter in parameters(type(config.mechanism))]
+        self.key, self.epsilon, self.copies = config.mechanism.key, config.epsilon, config.copies
+        self.picked, self.grant_delta = True, exact(config.delta, parameter="delta") > 0
+        self.delta = config.delta if self.grant_delta else self.delta
+        self.changed[self.key] = {name: getattr(config.mechanism, name) for name in names}
         self.version += 1
 
 

@@ -30,7 +30,8 @@ from dpsynth_core.runs.jobs import on_private_table
 from dpsynth_core.table.private_table import PrivateTable
 from pages.shared.accounts import account_of
 from pages.shared.diagnostics.actions import configured
-from pages.shared.session import RunRecord, Session, TableWork
+from pages.shared.session import Session
+from pages.shared.table_work import RunRecord, TableWork
 from pages.shared.tasks import Task
 
 EVIDENCE = "evidence"

@@ -14,7 +14,7 @@ from pages.shared.tasks import Task, runner
 RUN = "run"
 
 
-def start(session: Session, order: RunConfig) -> Task:
+def start(session: Session, config: RunConfig) -> Task:
     """Charge the data set (in release mode), then hand the run to a worker."""
     work = session.work
     before = work.tasks.get(RUN)
@@ -24,31 +24,31 @@ def start(session: Session, order: RunConfig) -> Task:
         raise DPSynthError("A run is under way already. Wait for it or cancel it.")
     if before is not None:
         before.collect()
-    if session.mode == "release" and order.seed is not None:
+    if session.mode == "release" and config.seed is not None:
         raise DPSynthError("A seeded run cannot be a release. Remove the seed.")
     # What does not fit is refused before anything is charged, and so is a run that no worker could do.
-    plan = plan_for(order.mechanism, work.schema, work.n, order.epsilon, order.delta)
+    plan = plan_for(config.mechanism, work.schema, work.n, config.epsilon, config.delta)
     runner()
-    charge = None if work.data.fingerprint is None else _charge(work.data.fingerprint, order)
+    charge = None if work.data.fingerprint is None else _charge(work.data.fingerprint, config)
     return work.tasks.start(
         RUN,
         "The run",
         execute,
         work.data.table,
         work.schema,
-        order,
-        about=order,
+        config,
+        about=config,
         store=lambda result: work.add_run(result, None if charge is None else charge.id),
         charge=charge,
-        cost=format_loss(order.total.epsilon, order.total.delta),
-        expected=max(plan.seconds * order.copies, 1.0),
+        cost=format_loss(config.total.epsilon, config.total.delta),
+        expected=max(plan.seconds * config.copies, 1.0),
     )
 
 
-def _charge(fingerprint: str, order: RunConfig) -> LedgerCharge:
+def _charge(fingerprint: str, config: RunConfig) -> LedgerCharge:
     return open_ledger().reserve(
         fingerprint,
-        order.total,
-        purpose=f"Synthesize with {order.mechanism.key}",
-        details={"mechanism": order.mechanism.key, "tables": order.copies},
+        config.total,
+        purpose=f"Synthesize with {config.mechanism.key}",
+        details={"mechanism": config.mechanism.key, "tables": config.copies},
     )

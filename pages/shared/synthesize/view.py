@@ -17,8 +17,9 @@ from pages.shared.accounts import account_of
 from pages.shared.formatting import duration, format_loss
 from pages.shared.layout import errors_shown, guarantee_badge
 from pages.shared.mechanism.settings import plan_for
-from pages.shared.session import RunRecord, Session
+from pages.shared.session import Session
 from pages.shared.synthesize.actions import RUN, start
+from pages.shared.table_work import RunRecord
 from pages.shared.widgets import plain_list, show_chart, show_series, show_task
 
 PREVIEW_ROWS = 100
@@ -29,66 +30,74 @@ MAX_SEED = 10**9
 
 def ask_options(session: Session, schema: Schema, n: int) -> None:
     """How many tables, how many rows, and in teaching mode a seed."""
-    choices = session.choices
+    settings = session.settings
     left, middle, right = st.columns(3)
-    choices.copies = left.number_input(
+    settings.copies = left.number_input(
         "Synthetic tables",
         1,
         MAX_COPIES,
-        choices.copies,
+        settings.copies,
         help="Several tables show how much varies by chance. Each one costs epsilon.",
     )
-    rows = choices.mechanism(schema, n).rows
+    rows = settings.mechanism(schema, n).rows
     given = middle.number_input(
-        "Rows in each", 1, MAX_ROWS, rows, placeholder=f"{n:,}, as in the original",
+        "Rows in each",
+        1,
+        MAX_ROWS,
+        rows,
+        placeholder=f"{n:,}, as in the original",
         help="Costs nothing extra with most mechanisms: the rows are drawn from a model that is already paid for.",
-        key=f"rows_{choices.key}_{choices.version}",
-    )  # fmt: skip
+        key=f"rows_{settings.key}_{settings.version}",
+    )
     if given != rows:
-        choices.set(schema, n, "rows", given)
+        settings.set(schema, n, "rows", given)
     if session.mode == "teaching":
-        choices.seed = right.number_input(
-            "Seed (optional)", 0, MAX_SEED, choices.seed, placeholder="None: real noise",
+        settings.seed = right.number_input(
+            "Seed (optional)",
+            0,
+            MAX_SEED,
+            settings.seed,
+            placeholder="None: real noise",
             help="With a seed, the run can be repeated exactly, so it is not private. For teaching only.",
-        )  # fmt: skip
+        )
 
 
-def show_summary(session: Session, order: RunConfig, schema: Schema, n: int) -> list[str]:
+def show_summary(session: Session, config: RunConfig, schema: Schema, n: int) -> list[str]:
     """What will be made and what it costs; returns what must be done first."""
-    total, missing = order.total, []
+    total, missing = config.total, []
     delta = f", δ = {format_amount(total.delta)}" if total.delta else ""
-    rows = order.mechanism.rows or n
+    rows = config.mechanism.rows or n
     with st.container(border=True):
-        if order.copies == 1:
-            st.markdown(f"**{order.mechanism.title}** makes one synthetic table of {rows:,} rows.")
+        if config.copies == 1:
+            st.markdown(f"**{config.mechanism.title}** makes one synthetic table of {rows:,} rows.")
             st.markdown(f"Privacy loss: **ε = {format_amount(total.epsilon)}**{delta}.")
         else:
             st.markdown(
-                f"**{order.mechanism.title}** makes {order.copies} synthetic tables of {rows:,} rows, "
-                f"at ε = {order.epsilon} each."
+                f"**{config.mechanism.title}** makes {config.copies} synthetic tables of {rows:,} rows, "
+                f"at ε = {config.epsilon} each."
             )
             st.markdown(f"Privacy loss of all tables together: **ε = {format_amount(total.epsilon)}**{delta}.")
         try:
-            plan = plan_for(order.mechanism, schema, n, order.epsilon, order.delta)
-            st.caption(f"Expected time: {duration(plan.seconds * order.copies)}.")
+            plan = plan_for(config.mechanism, schema, n, config.epsilon, config.delta)
+            st.caption(f"Expected time: {duration(plan.seconds * config.copies)}.")
         except DPSynthError:
             missing.append("Choose a mechanism that fits this table.")
     if session.mode == "release":
-        missing += _budget_problems(session, order)
+        missing += _budget_problems(session, config)
     return missing
 
 
-def _budget_problems(session: Session, order: RunConfig) -> list[str]:
+def _budget_problems(session: Session, config: RunConfig) -> list[str]:
     account = account_of(session)
     if account is None:
         return ["Open the data set's account on the Data page."]
-    if order.total.epsilon > account.left.epsilon or order.total.delta > account.left.delta:
+    if config.total.epsilon > account.left.epsilon or config.total.delta > account.left.delta:
         left = format_amount(account.left.epsilon, up=False)
         return [f"Lower epsilon or the number of tables: only ε = {left} is left."]
     return []
 
 
-def ask_to_run(session: Session, order: RunConfig, missing: list[str]) -> None:
+def ask_to_run(session: Session, config: RunConfig, missing: list[str]) -> None:
     """The button; in release mode it leads to a confirmation that states the charge."""
     task = session.work.tasks.get(RUN)
     busy = task is not None and task.active
@@ -96,10 +105,10 @@ def ask_to_run(session: Session, order: RunConfig, missing: list[str]) -> None:
         "Synthesize", type="primary", icon=":material/casino:", disabled=bool(missing) or busy, key="synthesize"
     ):
         if session.mode == "release":
-            confirm(session, order)
+            confirm(session, config)
         else:
             with errors_shown("The run was not started."):
-                start(session, order)
+                start(session, config)
                 st.rerun()
     if missing and not busy:
         st.markdown("**Before this can run:**")
@@ -107,12 +116,12 @@ def ask_to_run(session: Session, order: RunConfig, missing: list[str]) -> None:
 
 
 @st.dialog("Spend part of the budget?")
-def confirm(session: Session, order: RunConfig) -> None:
+def confirm(session: Session, config: RunConfig) -> None:
     """State cost and remainder; nothing is spent before the second button."""
     account = account_of(session)
     if account is None:
         return
-    left, total = account.left, order.total
+    left, total = account.left, config.total
     st.text(f"This run costs {format_loss(total.epsilon, total.delta)}.")
     st.text(f"Left now: {format_loss(left.epsilon, left.delta, up=False)}.")
     afterwards = format_loss(left.epsilon - total.epsilon, left.delta - total.delta, up=False)
@@ -120,7 +129,7 @@ def confirm(session: Session, order: RunConfig) -> None:
     with st.container(horizontal=True):
         if st.button("Spend it and run", type="primary", key="confirm_run"):
             with errors_shown("The run was not started."):
-                start(session, order)
+                start(session, config)
                 st.rerun()
         if st.button("Cancel", key="cancel_confirm"):
             st.rerun()

@@ -17,8 +17,9 @@ from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.teaching.sweep import AnalystPanel, SizeSweepConfig, SweepConfig
 from pages.shared.mechanism.settings import plan_for
-from pages.shared.session import Finding, Session
+from pages.shared.session import Session
 from pages.shared.tasks import Task
+from pages.shared.tradeoffs.state import Finding
 from pages.shared.tradeoffs.tables import PublicTable
 
 MAX_SHARED = 60
@@ -48,27 +49,27 @@ def task_on(session: Session, kind: str, table: PublicTable) -> Task | None:
     return task
 
 
-def last_order(session: Session, kind: str, table: PublicTable) -> Any | None:
+def last_config(session: Session, kind: str, table: PublicTable) -> Any | None:
     """What was last asked for on this table; None before anything was."""
     task, finding = task_on(session, kind, table), finding_on(session, kind, table)
     if task is not None:
         return task.about[1]
-    return None if finding is None else finding.order
+    return None if finding is None else finding.config
 
 
 def begin(
-    session: Session, kind: str, table: PublicTable, order: Any, work: Callable[..., Any], *, expected: float | None
+    session: Session, kind: str, table: PublicTable, config: Any, work: Callable[..., Any], *, expected: float | None
 ) -> None:
     """Take a result that is known already, or hand the work to a worker."""
     tradeoffs = session.tradeoffs
 
     def store(result: Any) -> None:
-        tradeoffs.findings[kind] = Finding(table_id=table.id, order=order, result=result)
+        tradeoffs.findings[kind] = Finding(table_id=table.id, config=config, result=result)
         if table.shared:
-            _share((kind, table.id, order), result)
+            _share((kind, table.id, config), result)
 
     with _lock:
-        known = _known.get((kind, table.id, order)) if table.shared else None
+        known = _known.get((kind, table.id, config)) if table.shared else None
     if known is not None:
         tradeoffs.tasks.drop(kind)
         store(known)
@@ -79,8 +80,8 @@ def begin(
         work,
         table.table,
         table.schema,
-        order,
-        about=(table.id, order),
+        config,
+        about=(table.id, config),
         store=store,
         expected=expected,
     )
@@ -98,36 +99,37 @@ def sweepable() -> list[str]:
     return [key for key, kind in MECHANISMS.items() if kind.status != "none"]
 
 
-def sweep_seconds(order: SweepConfig, schema: Schema, n: int) -> float:
+def sweep_seconds(config: SweepConfig, schema: Schema, n: int) -> float:
     """How long a sweep should take, from the mechanisms' own estimates."""
     total = 0.0
-    for key in order.mechanisms:
+    for key in config.mechanisms:
         kind = MECHANISMS[key]
-        for epsilon in order.epsilons:
+        for epsilon in config.epsilons:
             with suppress(DPSynthError):
-                delta = str(order.delta) if kind.needs_delta else "0"
+                delta = str(config.delta) if kind.needs_delta else "0"
                 plan = plan_for(kind.suggest(schema, n, epsilon), schema, n, epsilon, delta)
-                total += (plan.seconds + MEASURING) * order.repetitions
-            if order.discoveries:
-                total += _analysing(key, n, epsilon, order)
+                total += (plan.seconds + MEASURING) * config.repetitions
+            if config.discoveries:
+                total += _analysing(key, n, epsilon, config)
     return max(total, 1.0)
 
 
-def _analysing(key: str, n: int, epsilon: float, order: SweepConfig) -> float:
-    budget = Budget.of(epsilon, order.delta if MECHANISMS[key].needs_delta else 0)
+def _analysing(key: str, n: int, epsilon: float, config: SweepConfig) -> float:
+    budget = Budget.of(epsilon, config.delta if MECHANISMS[key].needs_delta else 0)
     try:
-        return AnalystPanel.of(key, n, budget, order.analysts).seconds
+        return AnalystPanel.of(key, n, budget, config.analysts).seconds
     except DPSynthError:
         return 0.0
 
 
-def sizes_seconds(order: SizeSweepConfig, schema: Schema) -> float:
+def sizes_seconds(config: SizeSweepConfig, schema: Schema) -> float:
     """The same for a sweep over several numbers of rows."""
-    return sum(sweep_seconds(order.sweep, schema, rows) for rows in order.rows)
+    return sum(sweep_seconds(config.sweep, schema, rows) for rows in config.rows)
 
 
-def with_mechanisms(order: SweepConfig, schema: Schema, n: int) -> SweepConfig:
-    """The order without mechanisms that would take too long to begin by themselves; the first one always stays."""
-    quick = [key for key in order.mechanisms
-             if sweep_seconds(replace(order, mechanisms=(key,)), schema, n) < PATIENCE]  # fmt: skip
-    return replace(order, mechanisms=tuple(quick) or order.mechanisms[:1])
+def with_mechanisms(config: SweepConfig, schema: Schema, n: int) -> SweepConfig:
+    """The config without mechanisms that would take too long to begin by themselves; the first one always stays."""
+    quick = [
+        key for key in config.mechanisms if sweep_seconds(replace(config, mechanisms=(key,)), schema, n) < PATIENCE
+    ]
+    return replace(config, mechanisms=tuple(quick) or config.mechanisms[:1])

@@ -27,9 +27,14 @@ def show_groups(session: Session) -> None:
         st.info("This table has too few groups of any size.", icon=":material/info:")
         return
     mechanism = ask_one(
-        session, st.radio, "Mechanism", keys, key="groups_mechanism",
-        format_func=lambda key: MECHANISMS[key].title, horizontal=True,
-    )  # fmt: skip
+        session,
+        st.radio,
+        "Mechanism",
+        keys,
+        key="groups_mechanism",
+        format_func=lambda key: MECHANISMS[key].title,
+        horizontal=True,
+    )
     as_table = st.toggle("Show as table", key="table_groups")
     show_chart(group_error_chart(found, mechanism), key="groups_chart", as_table=as_table)
     st.caption(

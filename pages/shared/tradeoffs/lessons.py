@@ -15,14 +15,14 @@ from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.teaching.false_discovery import FalseDiscoveryReplay, replay_false_discovery
 from dpsynth_core.teaching.noise_examples import NoisyHistogram, grown_tree, noisy_histogram
 from pages.shared.mechanism.settings import EPSILONS
-from pages.shared.session import Lesson
+from pages.shared.tradeoffs.state import Lesson
 
 CROWD, CLUSTERS = EXAMPLES["bivariate_normal"], EXAMPLES["mixture"]
 FALSE_ALARMS = 0.05
 FEW_ROWS, MANY_ROWS, CLUSTER_ROWS = 500, 5_000, 2_000
 ANALYSTS, ANALYST_ROWS = 200, 500
 SIMULATIONS = 99
-MOST_SEED = 10**6
+MAX_SEED = 10**6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class Unit:
     """Possible answers."""
     right: int
     """The place of the right one."""
-    told: Callable[[Lesson], str]
+    explain: Callable[[Lesson], str]
     """Why, with numbers computed for the epsilon chosen."""
     picture: Callable[[Lesson], Chart]
     """What it looks like."""
@@ -100,7 +100,7 @@ def _cuts(lesson: Lesson) -> str:
     boxes = len(_boxes(lesson.epsilon, lesson.seed).weights)
     return (
         f"At ε = {lesson.epsilon} the tree kept **{boxes:,} boxes**. It cuts a box in two only where enough people "
-        "show through the noise, so with less epsilon fewer cuts can be trusted, and details melt together."
+        "show through the noise, so with less epsilon fewer cuts can be trusted, and fine detail is lost."
     )
 
 
@@ -128,7 +128,10 @@ UNITS: tuple[Unit, ...] = (
         "is **yours** or a stranger's. Epsilon limits how well anybody can tell.",
         question="At ε = 1, the attacker accepts 5% false alarms. How often can the attacker be right when it is you?",
         options=("5% of the time: no more than by guessing", "At most about 14%", "About half", "Nearly always"),
-        right=1, told=_certain, picture=lambda lesson: attacker_chart(float(lesson.epsilon)), redraws=False,
+        right=1,
+        explain=_certain,
+        picture=lambda lesson: attacker_chart(float(lesson.epsilon)),
+        redraws=False,
     ),
     Unit(
         title="Noise hides a person, not a crowd",
@@ -136,7 +139,8 @@ UNITS: tuple[Unit, ...] = (
         "ones.",
         question="Which bars suffer most?",
         options=("The tall ones", "All by the same percentage", "The short ones"),
-        right=2, told=lambda lesson: _rows_off(lesson, FEW_ROWS),
+        right=2,
+        explain=lambda lesson: _rows_off(lesson, FEW_ROWS),
         picture=lambda lesson: _histogram(lesson, FEW_ROWS),
     ),
     Unit(
@@ -144,7 +148,9 @@ UNITS: tuple[Unit, ...] = (
         story="Now the same histogram with ten times as many people, at the same epsilon.",
         question="What happens to the noise on each bar?",
         options=("It grows tenfold", "It stays the same", "It disappears"),
-        right=1, told=lambda lesson: _rows_off(lesson, MANY_ROWS), picture=lambda lesson: _histogram(lesson, MANY_ROWS),
+        right=1,
+        explain=lambda lesson: _rows_off(lesson, MANY_ROWS),
+        picture=lambda lesson: _histogram(lesson, MANY_ROWS),
     ),
     Unit(
         title="Looking only where people are",
@@ -152,7 +158,9 @@ UNITS: tuple[Unit, ...] = (
         "is made on a noisy count.",
         question="What happens to its boxes as epsilon falls?",
         options=("More and smaller boxes", "Fewer and larger boxes", "The boxes stay, their counts change"),
-        right=1, told=_cuts, picture=_tree,
+        right=1,
+        explain=_cuts,
+        picture=_tree,
     ),
     Unit(
         title="A false discovery from nothing",
@@ -161,9 +169,11 @@ UNITS: tuple[Unit, ...] = (
         "it were the original. That test raises a false alarm 5 times in 100.",
         question="Of 100 such analysts, how many report a difference?",
         options=("About 5, as it should be", "About 15", "More than 30"),
-        right=2, told=_from_nothing, picture=_replay,
+        right=2,
+        explain=_from_nothing,
+        picture=_replay,
     ),
-)  # fmt: skip
+)
 
 FIRST_EPSILON = ("1", "0.5", "0.5", "1", "0.1")
 """Where each lesson begins."""
@@ -187,21 +197,21 @@ def to_address(lesson: Lesson) -> dict[str, str]:
 
 def from_address(parameters: Mapping[str, str]) -> Lesson | None:
     """The lesson that a link leads to; None where it names none. What makes no sense in it is left out."""
-    number = _whole(parameters.get("lesson"), len(UNITS))
+    number = _int_up_to(parameters.get("lesson"), len(UNITS))
     if number is None:
         return None
     epsilon = parameters.get("epsilon", "")
-    answer = _whole(parameters.get("answer"), len(UNITS[number - 1].options))
+    answer = _int_up_to(parameters.get("answer"), len(UNITS[number - 1].options))
     return Lesson(
         number=number,
         epsilon=epsilon if epsilon in EPSILONS else FIRST_EPSILON[number - 1],
-        seed=_whole(parameters.get("draw"), MOST_SEED) or 1,
+        seed=_int_up_to(parameters.get("draw"), MAX_SEED) or 1,
         answer=None if answer is None else answer - 1,
     )
 
 
-def _whole(text: str | None, most: int) -> int | None:
-    """A whole number from 1 to ``most`` that came with an address, which anybody can write."""
-    if text is None or not text.isascii() or not text.isdigit() or len(text) > len(str(most)):
+def _int_up_to(text: str | None, limit: int) -> int | None:
+    """A number from 1 to ``limit`` that came with an address, which anybody can write."""
+    if text is None or not text.isascii() or not text.isdigit() or len(text) > len(str(limit)):
         return None
-    return int(text) if 1 <= int(text) <= most else None
+    return int(text) if 1 <= int(text) <= limit else None

@@ -8,8 +8,9 @@ from urllib.parse import urlencode, urlsplit
 import streamlit as st
 
 from pages.shared.mechanism.settings import EPSILONS
-from pages.shared.session import Lesson, Session
-from pages.shared.tradeoffs.lessons import MOST_SEED, UNITS, begin, to_address
+from pages.shared.session import Session
+from pages.shared.tradeoffs.lessons import MAX_SEED, UNITS, begin, to_address
+from pages.shared.tradeoffs.state import Lesson
 from pages.shared.tradeoffs.view import go_to
 from pages.shared.widgets import show_chart
 
@@ -18,9 +19,12 @@ def show_lessons(session: Session) -> None:
     """One lesson at a time."""
     lesson = session.tradeoffs.lesson
     number = st.selectbox(
-        f"Lesson {lesson.number} of {len(UNITS)}", range(1, len(UNITS) + 1), index=lesson.number - 1,
-        key=f"lesson_{lesson.number}", format_func=lambda place: f"{place}. {UNITS[place - 1].title}",
-    )  # fmt: skip
+        f"Lesson {lesson.number} of {len(UNITS)}",
+        range(1, len(UNITS) + 1),
+        index=lesson.number - 1,
+        key=f"lesson_{lesson.number}",
+        format_func=lambda place: f"{place}. {UNITS[place - 1].title}",
+    )
     if number != lesson.number:
         go_to(session, begin(number))
     with st.container(border=True):
@@ -42,14 +46,21 @@ def link_to(lesson: Lesson) -> str:
 def _ask(session: Session, lesson: Lesson) -> None:
     unit = UNITS[lesson.number - 1]
     given = st.radio(
-        unit.question, range(len(unit.options)), index=lesson.answer, format_func=lambda i: unit.options[i],
+        unit.question,
+        range(len(unit.options)),
+        index=lesson.answer,
+        format_func=lambda i: unit.options[i],
         key=f"answer_{lesson.number}_{lesson.answer}",
-    )  # fmt: skip
+    )
     if lesson.answer is None:
         pressed = st.button(
-            "Reveal the answer", type="primary", icon=":material/visibility:", disabled=given is None, key="reveal",
+            "Reveal the answer",
+            type="primary",
+            icon=":material/visibility:",
+            disabled=given is None,
+            key="reveal",
             help="Choose an answer first." if given is None else None,
-        )  # fmt: skip
+        )
         if pressed:
             go_to(session, replace(lesson, answer=given))
     elif given != lesson.answer:
@@ -62,7 +73,7 @@ def _reveal(session: Session, lesson: Lesson) -> None:
         st.success("That is right.", icon=":material/check_circle:")
     else:
         st.info(f"Not quite. The answer: {unit.options[unit.right]}.", icon=":material/lightbulb:")
-    st.markdown(unit.told(lesson))
+    st.markdown(unit.explain(lesson))
     epsilon = st.select_slider(
         "Now change epsilon (ε)", EPSILONS, value=lesson.epsilon, key=f"lesson_epsilon_{lesson.number}"
     )
@@ -70,7 +81,7 @@ def _reveal(session: Session, lesson: Lesson) -> None:
         go_to(session, replace(lesson, epsilon=epsilon))
     with st.container(horizontal=True, vertical_alignment="center"):
         if unit.redraws and st.button("Draw again", icon=":material/casino:", key="lesson_draw"):
-            go_to(session, replace(lesson, seed=lesson.seed % MOST_SEED + 1))
+            go_to(session, replace(lesson, seed=lesson.seed % MAX_SEED + 1))
         as_table = st.toggle("Show as table", key="table_lesson")
     show_chart(unit.picture(lesson), key="lesson_picture", as_table=as_table)
     if lesson.number < len(UNITS) and st.button(

@@ -8,7 +8,7 @@ from dpsynth_core.charts.sweeps import enough_chart
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.teaching.sweep import ASPECTS, SizeSweepConfig, SizeSweepResult, sweep_sizes
 from pages.shared.session import Session
-from pages.shared.tradeoffs.actions import PATIENCE, last_order, sizes_seconds
+from pages.shared.tradeoffs.actions import PATIENCE, last_config, sizes_seconds
 from pages.shared.tradeoffs.tables import PublicTable
 from pages.shared.tradeoffs.view import ask_table, show_simulation
 from pages.shared.widgets import ask_one, plain_list, show_chart
@@ -25,14 +25,20 @@ def show_needs(session: Session) -> None:
         return
     left, right = st.columns([2, 1])
     aspect = ask_one(
-        session, left.selectbox, "What matters", found.aspects, key="needs_aspect",
+        session,
+        left.selectbox,
+        "What matters",
+        found.aspects,
+        key="needs_aspect",
         format_func=lambda key: ASPECTS[key].title,
-    )  # fmt: skip
+    )
     kind, key = ASPECTS[aspect], f"needs_target_{aspect}"
     target = right.number_input(
-        f"Target: at most{' (%)' if kind.percent else ''}", min_value=0.0, key=key,
+        f"Target: at most{' (%)' if kind.percent else ''}",
+        min_value=0.0,
+        key=key,
         value=session.tradeoffs.choices.get(key, kind.target * (100 if kind.percent else 1)),
-    )  # fmt: skip
+    )
     session.tradeoffs.choices[key] = target
     wanted = target / 100 if kind.percent else target
     st.caption(kind.question)
@@ -46,9 +52,14 @@ def show_needs(session: Session) -> None:
             'and each needs a table of its own. "Compare epsilons" shows what a few tell.'
         )
     chosen = ask_one(
-        session, st.radio, "Mechanism in the picture", keys, key=f"needs_mechanism_{aspect}",
-        format_func=lambda key: MECHANISMS[key].title, horizontal=True,
-    )  # fmt: skip
+        session,
+        st.radio,
+        "Mechanism in the picture",
+        keys,
+        key=f"needs_mechanism_{aspect}",
+        format_func=lambda key: MECHANISMS[key].title,
+        horizontal=True,
+    )
     as_table = st.toggle("Show as table", key="table_needs")
     show_chart(enough_chart(found, chosen, aspect, wanted), key="needs_chart", as_table=as_table)
     st.caption(
@@ -58,11 +69,17 @@ def show_needs(session: Session) -> None:
 
 
 def _found(session: Session, public: PublicTable) -> SizeSweepResult | None:
-    order = SizeSweepConfig.around(len(public.table), FIRST)
-    seconds = sizes_seconds(order, public.schema)
-    first = last_order(session, "needs", public) is None
+    config = SizeSweepConfig.around(len(public.table), FIRST)
+    seconds = sizes_seconds(config, public.schema)
+    first = last_config(session, "needs", public) is None
     found = show_simulation(
-        session, "needs", public, order, sweep_sizes, seconds=seconds, label="Work it out",
+        session,
+        "needs",
+        public,
+        config,
+        sweep_sizes,
+        seconds=seconds,
+        label="Work it out",
         auto=first and seconds < 2 * PATIENCE,
-    )  # fmt: skip
+    )
     return found if isinstance(found, SizeSweepResult) and found.aspects else None

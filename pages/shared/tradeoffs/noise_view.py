@@ -35,9 +35,10 @@ def _histogram(session: Session, public: PublicTable, epsilon: str, as_table: bo
     name = ask_one(session, st.selectbox, "Column", public.schema.names, key="noise_column")
     drawn = noisy_histogram(public.table, public.schema, name, epsilon=epsilon, seed=session.tradeoffs.noise_seed)
     show_chart(
-        noisy_counts_chart(drawn.true, drawn.noisy, drawn.column, float(epsilon)), key="noise_histogram",
+        noisy_counts_chart(drawn.true, drawn.noisy, drawn.column, float(epsilon)),
+        key="noise_histogram",
         as_table=as_table,
-    )  # fmt: skip
+    )
     scale = measured(2 * public.schema.rows_per_person / float(epsilon))
     st.markdown(f"Every bar gets its own noise of about **± {scale}** rows, whether it holds many or none.")
 

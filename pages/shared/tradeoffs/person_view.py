@@ -37,19 +37,29 @@ def show_neighbours(session: Session) -> None:
     left, right = st.columns(2)
     who = ask_one(session, left.radio, "Who", list(WHO), key="person_who", format_func=WHO.__getitem__, horizontal=True)
     mechanism = ask_one(
-        session, right.selectbox, "Mechanism", list(RUNS), key="person_mechanism",
+        session,
+        right.selectbox,
+        "Mechanism",
+        list(RUNS),
+        key="person_mechanism",
         format_func=lambda key: MECHANISMS[key].title,
-    )  # fmt: skip
+    )
     epsilon = ask_epsilon(session, key="person_epsilon", first="1")
     with errors_shown("This cannot be shown."):
-        order = NeighbourConfig(mechanism=mechanism, epsilon=epsilon, who=who)
-        row = watched_row(PrivateTable(public.table, public.schema), order.who)
+        config = NeighbourConfig(mechanism=mechanism, epsilon=epsilon, who=who)
+        row = watched_row(PrivateTable(public.table, public.schema), config.who)
         st.caption("This person, and in the other runs somebody from the crowd instead:")
         st.dataframe(public.table.iloc[[row]], hide_index=True, alt="The person who is watched", key="person_row")
         found = show_simulation(
-            session, "person", public, order, run_demonstration, seconds=2 * RUNS[mechanism] * RUN_SECONDS,
-            label="Run", auto=True,
-        )  # fmt: skip
+            session,
+            "person",
+            public,
+            config,
+            run_demonstration,
+            seconds=2 * RUNS[mechanism] * RUN_SECONDS,
+            label="Run",
+            auto=True,
+        )
         if isinstance(found, NeighbourDemonstration):
             _show(found)
 

@@ -13,14 +13,14 @@ from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.teaching.sweep import ASPECTS, MAX_ANALYSTS, SweepConfig, SweepResult, sweep
 from pages.shared.layout import errors_shown
 from pages.shared.session import Session
-from pages.shared.tradeoffs.actions import PATIENCE, finding_on, last_order, sweep_seconds, sweepable, with_mechanisms
+from pages.shared.tradeoffs.actions import PATIENCE, finding_on, last_config, sweep_seconds, sweepable, with_mechanisms
 from pages.shared.tradeoffs.tables import PublicTable
 from pages.shared.tradeoffs.view import ask_table, show_simulation
 from pages.shared.widgets import ask_one, plain_list, show_chart
 
 GRID = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-MOST_REPETITIONS = 20
-MOST_LINES = 5
+MAX_REPETITIONS = 20
+MAX_LINES = 5
 """Mechanisms in one picture."""
 SHOWN_ROWS = 100
 STEP_SECONDS = 1.0
@@ -51,21 +51,21 @@ def show_sweep(session: Session) -> None:
 def sweep_found(session: Session, public: PublicTable, label: str) -> SweepResult | None:
     """A sweep of the table; the first one begins by itself."""
     n = len(public.table)
-    before = last_order(session, KIND, public)
+    before = last_config(session, KIND, public)
     first = with_mechanisms(SweepConfig(repetitions=2), public.schema, n) if before is None else before
     found = None
     with errors_shown("This simulation cannot be run."):
-        order = _ask_order(first)
-        seconds = sweep_seconds(order, public.schema, n)
+        config = _ask_config(first)
+        seconds = sweep_seconds(config, public.schema, n)
         found = show_simulation(
             session,
             KIND,
             public,
-            order,
+            config,
             sweep,
             seconds=seconds,
             auto=before is None and seconds < PATIENCE,
-            label=f"{label}: {order.runs} synthetic tables",
+            label=f"{label}: {config.runs} synthetic tables",
         )
     if found is None:
         # The earlier result stays in view until another one replaces it.
@@ -74,22 +74,31 @@ def sweep_found(session: Session, public: PublicTable, label: str) -> SweepResul
     return found if isinstance(found, SweepResult) else None
 
 
-def _ask_order(kept: SweepConfig) -> SweepConfig:
+def _ask_config(kept: SweepConfig) -> SweepConfig:
     with st.expander("Change mechanisms, values of epsilon or repetitions", icon=":material/tune:"):
         keys = st.multiselect(
-            "Mechanisms", sweepable(), default=list(kept.mechanisms), key="sweep_mechanisms",
-            format_func=lambda key: MECHANISMS[key].title, max_selections=MOST_LINES,
-        )  # fmt: skip
+            "Mechanisms",
+            sweepable(),
+            default=list(kept.mechanisms),
+            key="sweep_mechanisms",
+            format_func=lambda key: MECHANISMS[key].title,
+            max_selections=MAX_LINES,
+        )
         grid = st.multiselect(
             "Values of epsilon", GRID, default=list(kept.epsilons), key="sweep_epsilons", format_func=lambda e: f"{e:g}"
         )
         left, right = st.columns(2)
-        times = left.number_input("Repetitions", 1, MOST_REPETITIONS, kept.repetitions, key="sweep_repetitions")
+        times = left.number_input("Repetitions", 1, MAX_REPETITIONS, kept.repetitions, key="sweep_repetitions")
         analysts = right.number_input(
-            "Simulated analysts, at most", 0, MAX_ANALYSTS, kept.analysts, step=10, key="sweep_analysts",
+            "Simulated analysts, at most",
+            0,
+            MAX_ANALYSTS,
+            kept.analysts,
+            step=10,
+            key="sweep_analysts",
             help="Behind false and missed discoveries, for mechanisms that make a table for each analyst. More of "
             "them: narrower bands, a longer wait. Histograms have hundreds at no cost.",
-        )  # fmt: skip
+        )
     if not keys or not grid:
         raise DPSynthError("Choose at least one mechanism and one value of epsilon.")
     return SweepConfig(
@@ -99,10 +108,12 @@ def _ask_order(kept: SweepConfig) -> SweepConfig:
 
 def _curves(found: SweepResult) -> None:
     shown = st.multiselect(
-        "Measures", found.aspects, key="sweep_aspects",
+        "Measures",
+        found.aspects,
+        key="sweep_aspects",
         default=[aspect for aspect in BEGINNING if aspect in found.aspects],
         format_func=lambda aspect: ASPECTS[aspect].title,
-    )  # fmt: skip
+    )
     as_table = st.toggle("Show as table", key="table_sweep")
     aspects = [aspect for aspect in found.aspects if aspect in shown]
     if not aspects:
@@ -113,9 +124,13 @@ def _curves(found: SweepResult) -> None:
         show_chart(chart, key="sweep_chart", as_table=True)
     else:
         st.plotly_chart(
-            chart.figure, key="sweep_chart", alt=chart.alt, config={"displayModeBar": False}, on_select=_follow_click,
+            chart.figure,
+            key="sweep_chart",
+            alt=chart.alt,
+            config={"displayModeBar": False},
+            on_select=_follow_click,
             selection_mode="points",
-        )  # fmt: skip
+        )
     st.caption(
         f"Bands run from the best to the worst of {found.config.repetitions} runs. {_analysts(found)}Point at a mark "
         "to see its first synthetic rows; click it, or choose below, to see its table."
@@ -157,9 +172,10 @@ def _tables(session: Session, public: PublicTable, found: SweepResult) -> None:
     tables = {s.epsilon: s.table for s in found.points if s.mechanism == key and s.table is not None}
     as_table = st.toggle("Show as tables", key="table_multiples")
     show_chart(
-        multiples_chart(public.table, list(tables.items()), public.schema, name), key="sweep_multiples",
+        multiples_chart(public.table, list(tables.items()), public.schema, name),
+        key="sweep_multiples",
         as_table=as_table,
-    )  # fmt: skip
+    )
     _moving(public, tables, name, as_table)
 
 
@@ -170,9 +186,12 @@ def _moving(public: PublicTable, tables: Mapping[float, pd.DataFrame], name: str
     if len(options) > 1:
         # Outside the fragment: whether it runs by itself is decided where it begins.
         st.button(
-            "Stop" if playing else "Play, from little to much epsilon", key="sweep_play", on_click=_toggle_play,
-            icon=":material/stop:" if playing else ":material/play_arrow:", args=(options,),
-        )  # fmt: skip
+            "Stop" if playing else "Play, from little to much epsilon",
+            key="sweep_play",
+            on_click=_toggle_play,
+            icon=":material/stop:" if playing else ":material/play_arrow:",
+            args=(options,),
+        )
 
     def show() -> None:
         _advance(options)
@@ -182,9 +201,12 @@ def _moving(public: PublicTable, tables: Mapping[float, pd.DataFrame], name: str
         chart = moving_chart(public.table, tables, public.schema, name, epsilon)
         show_chart(chart, key="sweep_moving", as_table=as_table)
         st.dataframe(
-            tables[epsilon].head(SHOWN_ROWS), hide_index=True, height=240, alt="Rows of the synthetic table",
+            tables[epsilon].head(SHOWN_ROWS),
+            hide_index=True,
+            height=240,
+            alt="Rows of the synthetic table",
             key="sweep_rows",
-        )  # fmt: skip
+        )
 
     st.fragment(show, run_every=STEP_SECONDS if playing else None)()
 

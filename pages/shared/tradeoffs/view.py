@@ -9,9 +9,10 @@ import streamlit as st
 
 from pages.shared.formatting import duration
 from pages.shared.layout import errors_shown
-from pages.shared.session import Lesson, Session
+from pages.shared.session import Session
 from pages.shared.tradeoffs.actions import begin, finding_on, task_on
 from pages.shared.tradeoffs.lessons import from_address, to_address
+from pages.shared.tradeoffs.state import Lesson
 from pages.shared.tradeoffs.tables import PublicTable, chosen, offered, public_table
 from pages.shared.widgets import show_task
 
@@ -70,9 +71,14 @@ def ask_section(session: Session) -> str:
     if _KEY not in st.session_state:
         st.session_state[_KEY] = session.tradeoffs.section
     section = st.segmented_control(
-        "What to look at", list(SECTIONS), required=True, key=_KEY, format_func=SECTIONS.__getitem__,
-        label_visibility="collapsed", wrap=True,
-    )  # fmt: skip
+        "What to look at",
+        list(SECTIONS),
+        required=True,
+        key=_KEY,
+        format_func=SECTIONS.__getitem__,
+        label_visibility="collapsed",
+        wrap=True,
+    )
     session.tradeoffs.section = section or session.tradeoffs.section
     write_address(session)
     return session.tradeoffs.section
@@ -103,7 +109,7 @@ def show_simulation(
     session: Session,
     kind: str,
     table: PublicTable,
-    order: Any,
+    config: Any,
     work: Callable[..., Any],
     *,
     seconds: float,
@@ -116,25 +122,25 @@ def show_simulation(
         session: The visitor's.
         kind: Which kind of work.
         table: What it is done on.
-        order: What to do, as plain values.
+        config: What to do, as plain values.
         work: Does it in a worker.
         seconds: That it should take.
         label: What the button says.
         auto: Whether to start without being asked.
     """
     finding, task = finding_on(session, kind, table), task_on(session, kind, table)
-    if finding is not None and finding.order == order:
+    if finding is not None and finding.config == config:
         return finding.result
-    if task is None or task.about != (table.id, order):
+    if task is None or task.about != (table.id, config):
         text = f"{label} ({duration(seconds)})"
         if not auto and not st.button(text, type="primary", icon=":material/play_arrow:", key=f"start_{kind}"):
             return None
         with errors_shown("This cannot be worked out."):
-            begin(session, kind, table, order, work, expected=seconds)
+            begin(session, kind, table, config, work, expected=seconds)
             st.rerun()
         return None
     show_task(task, key=kind)
     if task.ended_early and st.button("Run again", icon=":material/refresh:", key=f"again_{kind}"):
-        begin(session, kind, table, order, work, expected=seconds)
+        begin(session, kind, table, config, work, expected=seconds)
         st.rerun()
     return None

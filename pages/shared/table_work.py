@@ -1,0 +1,146 @@
+"""Everything that belongs to the table in use, and everything learned about each of its runs."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pandas as pd
+
+from dpsynth_core.diagnostics.evaluation import Evaluation
+from dpsynth_core.errors import DPSynthError
+from dpsynth_core.inference.reliability_question import ReliabilityAnswer
+from dpsynth_core.privacy.budget import format_amount
+from dpsynth_core.review import Bundle, Decision, Evidence, Publication, release_digest
+from dpsynth_core.runs.configuration import RunConfig, RunResult
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
+from dpsynth_core.teaching.false_discovery import FalseDiscoveryReplay
+from pages.shared.tasks import Tasks
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DataSet:
+    """The table in use."""
+
+    title: str
+    """The example's title or the file's name. Untrusted text."""
+    table: pd.DataFrame
+    uploaded: bool
+    """Whether it came from a person's file."""
+    fingerprint: str | None = None
+    """Its account in the ledger; None in teaching mode, where nothing is charged."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Preview:
+    """What a mechanism makes of simulated rows."""
+
+    config: RunConfig
+    simulated: pd.DataFrame
+    synthetic: pd.DataFrame
+
+
+@dataclass(kw_only=True, eq=False)
+class RunRecord:
+    """One run on the table, and everything learned about it since. Private: it never leaves the session."""
+
+    number: int
+    """Its number in the history, from 1."""
+    result: RunResult
+    charge: int | None = None
+    """The ledger's number of its charge; None in teaching mode."""
+    evaluations: dict[tuple[str, ...], Evaluation] = field(default_factory=dict)
+    """By the columns that were compared with the original."""
+    answers: dict[tuple[str, str], ReliabilityAnswer] = field(default_factory=dict)
+    """How reliable a p-value is, by value column and group column."""
+    evidence: Evidence | None = None
+    """Gathered for a review."""
+    bundle: tuple[Publication, Bundle] | None = None
+    """As it was last packed, with the words in it."""
+    decisions: list[Decision] = field(default_factory=list)
+    """In teaching mode, where there is no ledger: oldest first."""
+
+    @property
+    def config(self) -> RunConfig:
+        """What was asked for."""
+        return self.result.config
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the release."""
+        return release_digest(self.result)
+
+    @property
+    def name(self) -> str:
+        """What it is called on screen."""
+        return f"{self.number}: {self.config.mechanism.title}, ε {format_amount(self.config.each.epsilon)}"
+
+
+@dataclass(kw_only=True, eq=False)
+class TableWork:
+    """Everything that belongs to the table in use; another table gets a new one."""
+
+    data: DataSet
+    draft: pd.DataFrame
+    """The schema as the visitor is editing it, one row per column of the table."""
+    editor_base: pd.DataFrame | None = None
+    """The rows that the editor on screen was given."""
+    rows_per_person: int = 1
+    declared_by: str = ""
+    """Who states that the facts are public, in their own words."""
+    signed: Schema | None = None
+    """The facts that this name came with in a file; None where it was typed here, by whoever edits them."""
+    signature_lapsed: bool = False
+    """Whether such a name was dropped because the facts were changed."""
+    schema: Schema | None = None
+    """The draft as a valid schema; None while something is wrong with it."""
+    problems: list[DPSynthError] = field(default_factory=list)
+    """What is wrong with the draft."""
+    estimate_problem: DPSynthError | None = None
+    """Why the last private estimate declared nothing."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Columns that the suggestion leaves out, each with the reason."""
+    preview: Preview | None = None
+    runs: list[RunRecord] = field(default_factory=list)
+    """Finished runs, oldest first."""
+    compared: list[int] = field(default_factory=list)
+    """Numbers of the runs that are being compared."""
+    columns: tuple[str, ...] = ()
+    """Columns that are being compared with the original; none means all."""
+    replay: FalseDiscoveryReplay | None = None
+    """The last false discovery drawn from nothing."""
+    publication: Publication = field(default_factory=Publication)
+    """What the reviewer says about the table when publishing it."""
+    ticket: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Of the next decision: handed in twice, it is recorded once."""
+    tasks: Tasks = field(default_factory=Tasks)
+    _private: PrivateTable | None = None
+
+    @property
+    def n(self) -> int:
+        """Rows of the table."""
+        return len(self.data.table)
+
+    @property
+    def private(self) -> PrivateTable | None:
+        """The encoded table, made anew only when the schema has changed; None while there is no valid schema."""
+        if self.schema is None:
+            return None
+        if self._private is None or self._private.schema != self.schema:
+            self._private = PrivateTable(self.data.table, self.schema)
+        return self._private
+
+    def add_run(self, result: RunResult, charge: int | None = None) -> RunRecord:
+        """Take a finished run into the history."""
+        self.runs.append(RunRecord(number=len(self.runs) + 1, result=result, charge=charge))
+        return self.runs[-1]
+
+    def run(self, at: int) -> RunRecord:
+        """A run by its number."""
+        return self.runs[at - 1]
+
+    def close(self) -> None:
+        """Cancel whatever is running on this table: nobody will be able to see it any more."""
+        self.tasks.close()
