@@ -19,7 +19,7 @@ st.markdown(
     "DPSynth makes a **synthetic stand-in** for a table that is too sensitive to share. "
     "Random noise, measured by a number called **epsilon**, limits what anybody can learn from the stand-in about any "
     "one person in the original. "
-    "And it tells you honestly **what the stand-in is worth**: what survived, what was lost, and which findings to "
+    "And it tells you honestly **how good the stand-in is**: what survived, what was lost, and which findings to "
     "distrust."
 )
 

@@ -28,7 +28,7 @@ if session.current is not None:
     st.markdown(
         "The guarantee rests on facts that **do not come from these rows**: what values are possible at all. "
         "Tick *public* where anybody could know the facts without seeing the data, from a codebook, a form or common "
-        "sense. What was only read from this table stays unticked, and the guarantee is void while it does."
+        "sense. Leave it unticked if the facts were only read from this table; the guarantee is then void."
     )
     edit_schema(session)
     ask_declarer(session)

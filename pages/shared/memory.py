@@ -69,7 +69,7 @@ class Memory:
 
 
 class Leavable(Protocol):
-    """A session that can be told that its visitor has gone."""
+    """A session whose visitor can leave."""
 
     def abandon(self) -> None:
         """Cancel what nobody waits for any more."""

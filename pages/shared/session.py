@@ -111,7 +111,7 @@ class Session:
 
 
 def current_session() -> Session:
-    """This visitor's session: the one at hand, the one kept over a reload, or a new one."""
+    """This visitor's session: the one at hand, the one from before a reload, or a new one."""
     if _KEY not in st.session_state:
         st.session_state[_KEY] = _restored() or Session()
     session: Session = st.session_state[_KEY]
@@ -129,12 +129,12 @@ def _restored() -> Session | None:
     token, browser = st.query_params.get(_TOKEN), _browser()
     if not token or not browser:
         return None
-    kept: Session | None = MEMORY.find(token, browser)
-    if kept is not None:
+    before: Session | None = MEMORY.find(token, browser)
+    if before is not None:
         # The editor's own state is gone with the old page; it starts afresh from the draft.
-        kept.draft_version += 1
-        kept.settings.version += 1
-    return kept
+        before.draft_version += 1
+        before.settings.version += 1
+    return before
 
 
 def _browser() -> str:

@@ -167,7 +167,8 @@ class Tasks:
     def abandon(self) -> None:
         """Cancel what nobody is waiting for any more.
 
-        A run that was paid for goes on: its result is kept with the session, for whoever reloads the page.
+        A run that was paid for goes on: closing a tab must not lose a result that epsilon was spent on, so the session
+        keeps it for a reload.
         """
         for task in list(self._by_kind.values()):
             if task.active and not task.paid:

@@ -37,10 +37,10 @@ _GROUPED = re.compile(r"[+-]?\d{1,3}(?:[,\s'’]\d{3})+(?:\.\d+)?")
 
 
 def to_rows(schema: Schema, all_names: Iterable[str]) -> pd.DataFrame:
-    """One row per column of the table; those that the schema leaves out are kept with ``keep`` off."""
-    kept = set(schema.names)
-    names = [*schema.names, *(str(name) for name in all_names if name not in kept)]
-    return _frame([_to_row(schema[name]) if name in kept else _dropped_row(name) for name in names])
+    """One row per column of the table; those that the schema leaves out have ``keep`` off."""
+    used = set(schema.names)
+    names = [*schema.names, *(str(name) for name in all_names if name not in used)]
+    return _frame([_to_row(schema[name]) if name in used else _dropped_row(name) for name in names])
 
 
 def with_column(rows: pd.DataFrame, column: Column) -> pd.DataFrame:
@@ -83,7 +83,7 @@ def _to_row(column: Column) -> dict[str, Any]:
 def from_rows(
     rows: pd.DataFrame, *, numeric_labels: set[str], rows_per_person: int = 1, declared_by: str = ""
 ) -> tuple[Schema | None, list[DPSynthError]]:
-    """The schema, or every problem that stands in its way.
+    """The schema, or every problem with it.
 
     Args:
         rows: As edited.

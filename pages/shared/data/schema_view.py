@@ -126,7 +126,7 @@ def _load_schema(session: Session) -> None:
 
 
 def ask_declarer(session: Session) -> None:
-    """Who answers for the facts; a reviewer reads it, nobody else."""
+    """The name of whoever declares the facts; only a reviewer reads it."""
     # Without a key: only another name, as a loaded schema brings it, makes another field. What is being typed while the
     # page is at work is not lost.
     name = st.text_input(

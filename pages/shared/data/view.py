@@ -118,7 +118,7 @@ def show_verdict(session: Session) -> None:
     schema, rows = session.schema, session.work.n
     cells = schema.domain_size()
     one, two, three = st.columns(3)
-    one.metric("Columns kept", len(schema.columns), border=True)
+    one.metric("Columns used", len(schema.columns), border=True)
     two.metric("Cells in the declared domain", big_number(cells), border=True)
     three.metric("Rows per cell, on average", rows_per_cell(rows, cells), border=True)
     _explain_guarantee(session)

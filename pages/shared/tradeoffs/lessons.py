@@ -38,7 +38,7 @@ class Unit:
     options: tuple[str, ...]
     """Possible answers."""
     right: int
-    """The place of the right one."""
+    """Index of the right one."""
     explain: Callable[[Lesson], str]
     """Why, with numbers computed for the epsilon chosen."""
     picture: Callable[[Lesson], Chart]
@@ -86,7 +86,7 @@ def _rows_off(lesson: Lesson, rows: int) -> str:
     off, fullest, n = float(abs(drawn.noisy - drawn.true).mean()), int(drawn.true.max()), int(drawn.true.sum())
     return (
         f"With {n:,} people and ε = {lesson.epsilon}, counts came out wrong by **{off:.1f} people** on average, in "
-        f"tall and in short bars alike. The tallest bar stands for {fullest:,}, so there that is "
+        f"tall and in short bars alike. The tallest bar holds {fullest:,}, so there that is "
         f"**{off / max(fullest, 1):.1%}**; for a bar of five people it would be **{off / 5:.0%}**."
     )
 

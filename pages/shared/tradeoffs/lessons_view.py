@@ -23,7 +23,7 @@ def show_lessons(session: Session) -> None:
         range(1, len(UNITS) + 1),
         index=lesson.number - 1,
         key=f"lesson_{lesson.number}",
-        format_func=lambda place: f"{place}. {UNITS[place - 1].title}",
+        format_func=lambda number: f"{number}. {UNITS[number - 1].title}",
     )
     if number != lesson.number:
         go_to(session, begin(number))

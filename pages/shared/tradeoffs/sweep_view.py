@@ -74,26 +74,30 @@ def sweep_found(session: Session, public: PublicTable, label: str) -> SweepResul
     return found if isinstance(found, SweepResult) else None
 
 
-def _ask_config(kept: SweepConfig) -> SweepConfig:
+def _ask_config(before: SweepConfig) -> SweepConfig:
     with st.expander("Change mechanisms, values of epsilon or repetitions", icon=":material/tune:"):
         keys = st.multiselect(
             "Mechanisms",
             sweepable(),
-            default=list(kept.mechanisms),
+            default=list(before.mechanisms),
             key="sweep_mechanisms",
             format_func=lambda key: MECHANISMS[key].title,
             max_selections=MAX_LINES,
         )
         grid = st.multiselect(
-            "Values of epsilon", GRID, default=list(kept.epsilons), key="sweep_epsilons", format_func=lambda e: f"{e:g}"
+            "Values of epsilon",
+            GRID,
+            default=list(before.epsilons),
+            key="sweep_epsilons",
+            format_func=lambda e: f"{e:g}",
         )
         left, right = st.columns(2)
-        times = left.number_input("Repetitions", 1, MAX_REPETITIONS, kept.repetitions, key="sweep_repetitions")
+        times = left.number_input("Repetitions", 1, MAX_REPETITIONS, before.repetitions, key="sweep_repetitions")
         analysts = right.number_input(
             "Simulated analysts, at most",
             0,
             MAX_ANALYSTS,
-            kept.analysts,
+            before.analysts,
             step=10,
             key="sweep_analysts",
             help="Behind false and missed discoveries, for mechanisms that make a table for each analyst. More of "
