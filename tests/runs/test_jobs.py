@@ -141,6 +141,19 @@ def test_a_cancelled_job_cannot_be_cancelled_twice(runner: JobRunner) -> None:
     assert till.settled == ["committed"]
 
 
+def test_where_nobody_can_tell_whether_noise_was_drawn_the_charge_is_spent() -> None:
+    runner, till = JobRunner(max_running=1), Till()
+    try:
+        job = runner.submit("Sleep", job_tasks.sleep, 600, False, charge=till)
+        process_of(job)
+        runner._manager.shutdown()  # what the worker has said last can no longer be read
+        runner.cancel(job)
+        assert finish(job).state == "cancelled"
+        assert till.settled == ["committed"]
+    finally:
+        runner.close()
+
+
 @pytest.mark.slow
 def test_an_idle_worker_that_is_killed_does_no_harm() -> None:
     runner = JobRunner(max_running=1)
