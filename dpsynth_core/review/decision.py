@@ -1,4 +1,4 @@
-"""What a reviewer has decided, and on what grounds."""
+"""What a reviewer has decided, and why."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpsynth_core.review.publication import Publication
 from dpsynth_core.review.thresholds import Thresholds
 
 Choice: TypeAlias = Literal["approve", "hold"]
-MOST_CHARACTERS = {"reviewer": 200, "note": 10_000}
+MAX_CHARACTERS = {"reviewer": 200, "note": 10_000}
 MEANING: dict[Choice, str] = {
     "approve": "Approved: this very bundle may leave the building. A later hold withdraws it for anyone who "
     "has not downloaded it yet.",
@@ -28,13 +28,11 @@ class Decision:
     """Whether a release may leave the building, who says so, and why. Internal: a note may speak of what was seen."""
 
     choice: Choice
-    """Approve, or hold."""
     reviewer: str
-    """Who decided."""
     note: str = ""
     """Why, in their own words."""
     decided: datetime
-    """When (UTC)."""
+    """In UTC."""
     release: str = ""
     """SHA-256 of the release it is about: rows, public facts, configuration."""
     bundle: str = ""
@@ -48,16 +46,15 @@ class Decision:
     measured: Mapping[str, str] = field(default_factory=dict)
     """What was found, by the same names."""
     releasable: Literal[False] = False
-    """Never: it was made by looking at diagnostics."""
 
     def __post_init__(self) -> None:
         if self.choice not in ("approve", "hold"):
             raise ParameterError("choice", self.choice, allowed="approve, hold")
         if not self.reviewer.strip():
             raise ParameterError("reviewer", self.reviewer, allowed="a name", remedy="Say who decides.")
-        for name, most in MOST_CHARACTERS.items():
-            if len(getattr(self, name)) > most:
-                raise ParameterError(name, "too long", allowed=f"text of up to {most:,} characters")
+        for name, limit in MAX_CHARACTERS.items():
+            if len(getattr(self, name)) > limit:
+                raise ParameterError(name, "too long", allowed=f"text of up to {limit:,} characters")
 
     def to_row(self) -> DecisionRow:
         """What the ledger stores: plain JSON values."""
@@ -103,7 +100,7 @@ class Decision:
 
 
 def missing_for(checks: Checklist, choice: Choice | None, reviewer: str, note: str) -> list[str]:
-    """What stands in the way of a decision, one line each; empty where it can be recorded."""
+    """What prevents a decision, one line each; empty if it can be recorded."""
     missing = []
     if choice is None:
         missing.append("Choose approve or hold.")
@@ -130,7 +127,7 @@ def decide(
     bundle: str = "",
     publication: Publication | None = None,
 ) -> Decision:
-    """A decision now, with what it rests on. An approval that the checklist does not allow is refused.
+    """A decision now, with the evidence for it. An approval that the checklist does not allow is refused.
 
     Args:
         checks: The checklist that the reviewer has seen.
@@ -149,11 +146,17 @@ def decide(
     if approved and not (bundle and publication):
         raise DPSynthError("There is no release bundle to approve.")
     return Decision(
-        choice=choice, reviewer=reviewer.strip(), note=note.strip(), decided=datetime.now(UTC), release=release,
-        bundle=bundle if approved else "", publication=publication if approved else None, thresholds=thresholds,
+        choice=choice,
+        reviewer=reviewer.strip(),
+        note=note.strip(),
+        decided=datetime.now(UTC),
+        release=release,
+        bundle=bundle if approved else "",
+        publication=publication if approved else None,
+        thresholds=thresholds,
         states={check.key: check.state for check in checks.checks},
         measured={check.key: check.measured for check in checks.checks},
-    )  # fmt: skip
+    )
 
 
 def approval(history: tuple[Decision, ...], release: str) -> Decision | None:
