@@ -25,6 +25,17 @@ FIELDS = ("mechanism", "parameters", "epsilon", "delta", "copies")
 """Of a saved configuration."""
 NO_PROGRESS = RunProgress()
 
+RENAMED: dict[str, dict[str, str]] = {
+    "pmse": {"trees": "criterion"},
+    "noisy_bayes": {"ties_share": "relations_share"},
+    "bayes": {"ties_share": "relations_share"},
+}
+"""Parameters that had another name when a configuration was saved, by mechanism."""
+WITHDRAWN: dict[str, dict[str, Any]] = {
+    "pmse": {"bound": "tight", "prior": "bounds", "over_pairs": "mean", "joint": 8, "cp": 0.01, "tree_depth": 30},
+}
+"""Parameters that are no choice any more, with the only value that they have now."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
@@ -78,14 +89,20 @@ class RunConfig:
         )
 
 
-def _mechanism(key: str, parameters: Mapping[str, Any]) -> Mechanism:
+def _mechanism(key: str, saved: Mapping[str, Any]) -> Mechanism:
     if key not in MECHANISMS:
         raise ParameterError("mechanism", key, allowed=", ".join(MECHANISMS))
     kind = MECHANISMS[key]
     known = set(kind.__dataclass_fields__) - {"reason"}
-    for name in parameters:
-        if name not in known:
+    parameters = {}
+    for name, value in saved.items():
+        current = RENAMED.get(key, {}).get(name, name)
+        if current in known:
+            parameters[current] = value
+        elif name not in WITHDRAWN.get(key, {}):
             raise ParameterError("parameter", name, allowed=", ".join(sorted(known)))
+        elif value != WITHDRAWN[key][name]:
+            raise ParameterError(name, value, allowed=repr(WITHDRAWN[key][name]), remedy="Other values were withdrawn.")
     return kind(**parameters)
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import dpsynth_core as dp
-from dpsynth_core.errors import DPSynthError
+from dpsynth_core.errors import DPSynthError, ParameterError
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.progress import Point, RunProgress
@@ -105,3 +105,13 @@ def test_figures_to_watch_are_passed_on_and_begin_afresh_with_every_table() -> N
         "restart",
         *line,
     ]
+
+
+def test_configurations_saved_under_former_names_still_load() -> None:
+    former = {"sampler": "lists", "trees": "cells", "bound": "tight", "prior": "bounds", "joint": 8, "cp": 0.01}
+    loaded = RunConfig.from_json(json.dumps({"mechanism": "pmse", "parameters": former, "epsilon": "1"}))
+    assert loaded.mechanism == MECHANISMS["pmse"](sampler="lists", criterion="cells")  # type: ignore[call-arg]
+    bayes = RunConfig.from_json(json.dumps({"mechanism": "noisy_bayes", "parameters": {"ties_share": 0.25}}))
+    assert bayes.mechanism.relations_share == 0.25  # type: ignore[attr-defined]
+    with pytest.raises(ParameterError, match="withdrawn"):
+        RunConfig.from_json(json.dumps({"mechanism": "pmse", "parameters": {"bound": "paper"}}))
