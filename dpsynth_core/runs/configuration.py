@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import pandas as pd
@@ -93,7 +93,7 @@ def _mechanism(key: str, saved: Mapping[str, Any]) -> Mechanism:
     if key not in MECHANISMS:
         raise ParameterError("mechanism", key, allowed=", ".join(MECHANISMS))
     kind = MECHANISMS[key]
-    known = set(kind.__dataclass_fields__) - {"reason"}
+    known = {field.name for field in fields(kind)} - {"reason"}  # without class variables such as the title
     parameters = {}
     for name, value in saved.items():
         current = RENAMED.get(key, {}).get(name, name)

@@ -115,3 +115,8 @@ def test_configurations_saved_under_former_names_still_load() -> None:
     assert bayes.mechanism.relations_share == 0.25  # type: ignore[attr-defined]
     with pytest.raises(ParameterError, match="withdrawn"):
         RunConfig.from_json(json.dumps({"mechanism": "pmse", "parameters": {"bound": "paper"}}))
+
+
+def test_what_belongs_to_the_class_is_no_parameter() -> None:
+    with pytest.raises(ParameterError, match="title"):
+        RunConfig.from_json(json.dumps({"mechanism": "kd_tree", "parameters": {"title": 1}}))
