@@ -28,8 +28,6 @@ LOUD = 1e3
 
 
 class CanaryGame(Game):
-    """The game with such critics."""
-
     def ask(self, players: Players, turn: int, parts: Sequence[NDArray[np.float32]]) -> tuple[NDArray[Any], float]:  # noqa: ARG002
         """Loud, along one coordinate, up and down in turn over the generated rows, so that their mean is silent."""
         out = np.zeros((len(parts), self.shape.batch, self.shape.width))
@@ -48,15 +46,12 @@ def _sign(rows: NDArray[np.float32]) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class CanaryGradients(DPGAN):
-    """The GAN with canaries for critics."""
-
     key: ClassVar[str] = "probe: gradients"
     title: ClassVar[str] = "Canary gradients"
     summary: ClassVar[str] = "Trains against critics that one row turns around. Exists for the audit only."
     good_for: ClassVar[str] = "Auditing the clipping and the noise of gradients."
 
     game: ClassVar[type[Game]] = CanaryGame
-    """What is played."""
 
     def _game(self, table: PrivateTable, budget: Budget) -> Game:
         real = super()._game(table, budget)

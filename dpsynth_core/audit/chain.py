@@ -49,12 +49,10 @@ def metropolis(scores: FloatArray, scale: float) -> FloatArray:
 
 
 def anywhere(scores: FloatArray) -> FloatArray:
-    """Starts at any state, whatever the scores."""
     return np.full(len(scores), 1 / len(scores))
 
 
 def target(scores: FloatArray, scale: float) -> FloatArray:
-    """What the walk is to end as."""
     weights = np.exp((scores - scores.max()) / scale)
     return np.asarray(weights / weights.sum())
 
@@ -65,7 +63,6 @@ def total_variation(first: FloatArray, second: FloatArray) -> float:
 
 
 def after(kernel: FloatArray, start: FloatArray, steps: int) -> FloatArray:
-    """The law of the chain's state after that many steps."""
     return np.asarray(start @ np.linalg.matrix_power(kernel, steps))
 
 

@@ -31,28 +31,21 @@ MAX_COMPARISONS = 2_000
 
 @dataclass(frozen=True, kw_only=True)
 class AuditCheck:
-    """One question and its answer."""
-
     layer: Layer
-    """How it was asked."""
     subject: str
     """What was asked about: a mechanism, a sampler, a mutant."""
     case: str
     """Settings, tables and epsilon."""
     verdict: CheckVerdict
-    """The answer."""
     detail: str = ""
     """The numbers behind it, in words."""
     measured: float | None = None
     """The loss or bound that was found, where the question is how large it is."""
     claimed: float | None = None
-    """What it must not exceed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """How much work an audit does."""
-
     seeds: int
     """Recordings of every setting on every pair of tables."""
     draws: int
@@ -69,7 +62,6 @@ class Size:
     """Probability of a false alarm, for each statistical check."""
 
     def runs(self, declared: int) -> int:
-        """Whole runs for a mechanism that declares this many."""
         return int(declared * self.run_share)
 
 
@@ -86,15 +78,12 @@ def seed_for(root: int, *names: object) -> np.random.SeedSequence:
 
 
 def verdict(good: bool) -> CheckVerdict:
-    """Passed or failed."""
     return "passed" if good else "failed"
 
 
 def not_applicable(layer: Layer, subject: str, case: str, reason: object) -> AuditCheck:
-    """A question that cannot be asked, and why."""
     return AuditCheck(layer=layer, subject=subject, case=case, verdict="not applicable", detail=str(reason))
 
 
 def failures(checks: Iterable[AuditCheck]) -> list[AuditCheck]:
-    """Those that failed."""
     return [check for check in checks if check.verdict == "failed"]

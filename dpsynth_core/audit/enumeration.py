@@ -79,7 +79,6 @@ class Exploration:
 def explore(
     subject: Subject, mechanism: Mechanism, pair: NeighbourPair, budget: Budget, max_outcomes: int
 ) -> Exploration:
-    """Follow every outcome of every draw on both tables."""
     explored = Exploration()
 
     def follow(script: list[Any], loss: float, width: int) -> None:

@@ -13,7 +13,6 @@ import dpsynth_core
 from dpsynth_core.audit.checks import LAYERS, Layer
 
 SUMMARY = "last.json"
-"""Beside this file."""
 
 
 def source_digest() -> str:
@@ -35,7 +34,6 @@ def last_summary() -> dict[str, Any] | None:
 
 
 def headline(stored: dict[str, Any]) -> str:
-    """The result, in two sentences."""
     mutants = stored["mutants"]
     caught = sum(bool(mutant["layers"]) for mutant in mutants)
     checks = sum(layer["passed"] + layer["failed"] for layer in stored["layers"].values())
@@ -50,13 +48,11 @@ def headline(stored: dict[str, Any]) -> str:
 
 
 def when(stored: dict[str, Any]) -> str:
-    """The day, as people write it."""
     day = datetime.fromisoformat(stored["when"])
     return f"{day.day} {day:%B %Y}"
 
 
 def standing(stored: dict[str, Any]) -> str:
-    """Whether what runs here is what was audited."""
     if stored["digest"] == source_digest():
         return f"This is exactly the source that was audited (version {stored['version']}, {stored['digest']})."
     return (
@@ -66,7 +62,6 @@ def standing(stored: dict[str, Any]) -> str:
 
 
 def layer_rows(stored: dict[str, Any]) -> list[dict[str, object]]:
-    """The layers as a table."""
     rows: list[dict[str, object]] = []
     for name, counts in stored["layers"].items():
         layer: Layer = name
@@ -75,7 +70,6 @@ def layer_rows(stored: dict[str, Any]) -> list[dict[str, object]]:
 
 
 def mutant_rows(stored: dict[str, Any]) -> list[dict[str, object]]:
-    """The mutants as a table."""
     return [
         {
             "broken on purpose": mutant["name"],

@@ -25,8 +25,6 @@ MAX_CUTS = 200
 
 @dataclass(frozen=True, kw_only=True)
 class LowerBound:
-    """What the runs prove."""
-
     epsilon: float
     """Epsilon is at least this, with confidence 1 - alpha; zero if nothing is proven."""
     mu: float
@@ -34,7 +32,6 @@ class LowerBound:
     cut: float
     """The event: the statistic reaches this value, or stays below it."""
     above: bool
-    """Whether the event lies above the cut."""
     swapped: bool
     """Whether it is likelier on the second table."""
     hits: tuple[int, int]
@@ -43,7 +40,6 @@ class LowerBound:
     """Of the testing half, on each table."""
 
     def refutes(self, epsilon: float) -> bool:
-        """Whether a claim is too small."""
         return self.epsilon > epsilon
 
 

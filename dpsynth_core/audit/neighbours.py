@@ -20,14 +20,11 @@ from dpsynth_core.table.schema import Schema
 
 @dataclass(frozen=True, kw_only=True)
 class NeighbourPair:
-    """Two tables that differ in one row."""
-
     name: str
     """What is special about the row."""
     schema: Schema
     first: pd.DataFrame
     second: pd.DataFrame
-    """The same with one row replaced."""
     row: int
 
     @classmethod
@@ -40,12 +37,10 @@ class NeighbourPair:
 
     @cached_property
     def tables(self) -> tuple[PrivateTable, PrivateTable]:
-        """Both, as mechanisms see them."""
         return PrivateTable(self.first, self.schema), PrivateTable(self.second, self.schema)
 
     @property
     def n(self) -> int:
-        """Rows of either."""
         return len(self.first)
 
 

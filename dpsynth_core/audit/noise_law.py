@@ -31,7 +31,6 @@ PLENTY = Budget.of(10**12)
 OFF = 1.1
 """A factor by which the scale must not be off unnoticed."""
 MIN_EXPECTED = 10.0
-"""Draws that a cell of the test expects."""
 POWER_DRAWS = 50_000
 """From this many draws on, a wrong scale must be noticed."""
 SOURCES: dict[str, Source] = {"secure": lambda budget, _: SecureNoise(budget), "seeded": SeededNoise}
@@ -39,8 +38,6 @@ SOURCES: dict[str, Source] = {"secure": lambda budget, _: SecureNoise(budget), "
 
 @dataclass(frozen=True, kw_only=True)
 class SamplerLaw:
-    """A sampler, how it is drawn from, and what should come of it."""
-
     name: str
     sample: Callable[[Noise, int], IntArray]
     """That many draws, each as the number of a cell."""
@@ -49,7 +46,6 @@ class SamplerLaw:
     selects: bool = False
     """Whether one call is needed for every draw, which takes long."""
     scaled: bool = True
-    """Whether there is a scale that could be wrong."""
 
 
 def p_value(observed: IntArray, law: FloatArray) -> float:
@@ -75,7 +71,6 @@ HISTOGRAM_PRICE: dict[str, Any] = {"sensitivity": HISTOGRAM_SENSITIVITY, "label"
 
 
 def _no_cells(size: int) -> IntArray:
-    """Names empty cells where there are none."""
     return np.zeros(size, dtype=np.int64)
 
 

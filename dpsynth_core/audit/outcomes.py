@@ -29,9 +29,7 @@ from dpsynth_core.privacy.primitives import (
 )
 
 MAX_CELLS = 12
-"""Cells that may take part in one draw."""
 MAX_CANDIDATES = 600
-"""Candidates of one selection."""
 MAX_SEQUENCES = 3_000
 """Sequences of cells that smoothed counts may lead to."""
 
@@ -44,14 +42,10 @@ class NotEnumerableError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """One outcome of a draw."""
-
     value: Any
     """What the mechanism gets: an array, an index, or the noisy value of every cell by key."""
     first: float
-    """Log-probability on the first table."""
     second: float
-    """Log-probability on the second table."""
 
     @property
     def loss(self) -> float:
@@ -64,7 +58,6 @@ APART = Option(value=None, first=0.0, second=-math.inf)
 
 
 def options(first: PaidCall[Any], second: PaidCall[Any]) -> Iterator[Option]:
-    """Every outcome of the same draw on two tables."""
     match first, second:
         case Laplace() as x, Laplace() as y:
             return _dense(x, y)
@@ -168,7 +161,6 @@ def _sparse(first: ThresholdedCounts, second: ThresholdedCounts) -> Iterator[Opt
 
 
 def _every_cell(call: ThresholdedCounts) -> dict[Any, int]:
-    """The count of every cell that takes part, listed or not."""
     cells = len(call.keys) + call.zeros
     if cells > MAX_CELLS:
         raise NotEnumerableError(f"{cells} cells take part in one draw")

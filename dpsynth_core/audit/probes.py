@@ -20,7 +20,6 @@ from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
 COARSE = 2
-"""Bins along a numeric column."""
 SCORE_SENSITIVITY = 1
 """A replaced row moves one count down and another up: each score by one."""
 
@@ -38,27 +37,22 @@ class LargestCells(Mechanism):
     rounds: int = 1
     """Selections, each with an equal share of epsilon."""
     sampler: Literal["exponential", "permute_and_flip"] = "exponential"
-    """Which sampler selects."""
 
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:  # noqa: ARG003  the same whatever the facts
-        """One selection."""
         return cls()
 
     @classmethod
     def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:
-        """Both samplers, and two rounds."""
         flip = {"permute and flip": cls(sampler="permute_and_flip"), "two rounds": cls(rounds=2)}
         return {**super().audited(schema, n, epsilon), **flip}
 
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
-        """One paid step."""
         grid = Grid.of(schema, COARSE)
         stage = Stage(label="fullest cells", epsilon=budget.epsilon, scale=None)
         return Plan(stages=(stage,), cuts=grid.shape, cells=grid.cells, draws=self.rounds, values=n)
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:  # noqa: ARG002
-        """Select."""
         grid = Grid.of(table.schema, COARSE)
         scores = dense(grid, table).astype(np.float64)
         left = np.arange(grid.cells)
@@ -84,17 +78,14 @@ class DenseCounts(Mechanism):
 
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:  # noqa: ARG003  the same whatever the facts
-        """There is nothing to choose."""
         return cls()
 
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
-        """One paid step."""
         grid = Grid.of(schema, COARSE)
         stage = Stage(label="counts", epsilon=budget.epsilon, scale=float(HISTOGRAM_SENSITIVITY / budget.epsilon))
         return Plan(stages=(stage,), cuts=grid.shape, cells=grid.cells, draws=grid.cells, values=n)
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:  # noqa: ARG002
-        """Count."""
         grid = Grid.of(table.schema, COARSE)
         noisy = self._measured(dense(grid, table), noise)
         cells = np.column_stack(np.unravel_index(np.arange(grid.cells), grid.shape)).astype(np.int64)

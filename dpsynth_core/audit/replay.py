@@ -28,7 +28,6 @@ from dpsynth_core.privacy.recording import Recorder, Replay, ReplayMismatchError
 from dpsynth_core.table.private_table import PrivateTable
 
 ROWS = 25
-"""Sampled from every model."""
 EPSILON = "0.7"
 
 
@@ -154,7 +153,6 @@ def replay_pair(
 def replay_checks(
     subject: Subject, size: Size, root: int, pairs: tuple[NeighbourPair, ...] = HURTFUL
 ) -> Iterator[AuditCheck]:
-    """Every setting on every pair."""
     for pair in pairs:
         try:
             settings = subject.settings(pair.schema, pair.n, EPSILON)

@@ -36,7 +36,6 @@ where the code differs from what the proof is about.
 
 
 def markdown(audit: Audit) -> str:
-    """The page."""
     kind = "deep" if audit.deep else "quick"
     verdict = "**Nothing failed and no mutant survived.**" if audit.passed else "**Something failed: see below.**"
     parts = [
@@ -134,7 +133,6 @@ def _false_alarms(audit: Audit) -> str:
 
 
 def summary(audit: Audit) -> dict[str, Any]:
-    """The result in short, as plain values."""
     layers = {}
     for layer in LAYERS:
         counts = Counter(check.verdict for check in audit.checks if check.layer == layer)

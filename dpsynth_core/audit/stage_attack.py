@@ -56,7 +56,6 @@ class StageAttack:
 
     @property
     def charge(self) -> Charge:
-        """What it claims to cost."""
         return self.first.charge
 
     @property
@@ -81,7 +80,6 @@ class StageAttack:
 
     @property
     def single(self) -> bool:
-        """Whether its sampler is called once for every draw."""
         return isinstance(self.first, Exponential | PermuteAndFlip)
 
 
@@ -93,7 +91,6 @@ class _FrozenPicks:
         self.naming = False
 
     def free(self, call: Call[Any]) -> Any:
-        """What is drawn while cells are named."""
         return self._source._perform(call)
 
     def freeze(self, call: Call[Any]) -> Call[Any]:
@@ -237,7 +234,6 @@ class NotAttackableError(Exception):
 def stage_checks(
     subject: Subject, size: Size, root: int, pairs: tuple[NeighbourPair, ...] = ATTACKED
 ) -> Iterator[AuditCheck]:
-    """Every kind of draw of every setting."""
     for pair in pairs:
         for epsilon in EPSILONS:
             for setting, mechanism in subject.settings_for(pair.schema, pair.n, epsilon).items():

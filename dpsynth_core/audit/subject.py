@@ -27,18 +27,12 @@ DELTA = Fraction(1, 10**6)
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A mechanism under audit."""
-
     name: str
-    """In the registry, or of a mutant."""
     settings: AuditSettings
-    """The settings to run, from public facts only."""
     runs: int
     """Whole runs of a quick audit, on each of two tables."""
     delta: Fraction = Fraction(0)
-    """Granted beside epsilon."""
     source: Source = SeededNoise
-    """Where simulated runs draw from."""
 
     def settings_for(self, schema: Schema, n: int, epsilon: Amount) -> Mapping[str, Mechanism]:
         """The settings, or none where the mechanism is not for tables of this kind, which it says from public facts."""
@@ -48,14 +42,12 @@ class Subject:
             return {}
 
     def budget(self, epsilon: Amount) -> Budget:
-        """What a run is granted."""
         return Budget.of(epsilon, self.delta)
 
 
 def subject_of(
     kind: type[Mechanism], *, name: str | None = None, source: Source = SeededNoise, delta: bool = False
 ) -> Subject:
-    """A mechanism as it declares itself."""
     return Subject(
         name=name or kind.key,
         settings=kind.audited,

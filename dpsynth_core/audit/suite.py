@@ -31,14 +31,11 @@ from dpsynth_core.privacy.noise import SeededNoise
 LOOSE_LEVEL = 0.05
 """At which false alarms are common enough to be counted."""
 REPETITIONS_AT_A_TIME = 20
-"""Repetitions that are counted at a time."""
 STATISTICAL: tuple[Layer, ...] = ("noise law", "stage attack", "end-to-end attack")
 
 
 @dataclass(frozen=True, kw_only=True)
 class MutantResult:
-    """What became of a mutant."""
-
     name: str
     mistake: str
     layers: tuple[Layer, ...]
@@ -56,12 +53,10 @@ class FalseAlarms:
     checks: int
     """Single checks made at the loose level."""
     loose_alarms: int
-    """Those that failed there."""
     loose_level: float = LOOSE_LEVEL
     """Probability of a false alarm that each of them may have."""
 
     def __add__(self, other: FalseAlarms) -> FalseAlarms:
-        """Both together."""
         return FalseAlarms(
             repetitions=self.repetitions + other.repetitions,
             alarms=self.alarms + other.alarms,
@@ -72,13 +67,9 @@ class FalseAlarms:
 
 @dataclass(frozen=True, kw_only=True)
 class Audit:
-    """The result of one run."""
-
     when: datetime
-    """When it began."""
     version: str
     digest: str
-    """Of the source that was audited."""
     deep: bool
     seed: int
     """From which every seed follows, except those of the release samplers, which take none."""
@@ -89,7 +80,6 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """No check failed and no mutant survived."""
         return not failures(self.checks) and all(mutant.layers for mutant in self.mutants)
 
 
@@ -103,14 +93,12 @@ SUBJECT_LAYERS: dict[Layer, Callable[[Subject, Size, int], Iterator[AuditCheck]]
     "stage attack": stage_checks,
     "end-to-end attack": end_to_end_checks,
 }
-"""What every registered mechanism goes through."""
 
 
 Mutants: TypeAlias = "Callable[[], tuple[Mutant, ...]]"
 
 
 def no_mutants() -> tuple[Mutant, ...]:
-    """Nothing is broken on purpose."""
     return ()
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, Self
+from functools import cache
+from typing import Any, ClassVar, Literal, Protocol, Self, get_args, get_origin, get_type_hints
 
 import pandas as pd
 
-from dpsynth_core.errors import check_int
+from dpsynth_core.errors import check_choice, check_int
 from dpsynth_core.mechanisms.parameters import setting
 from dpsynth_core.mechanisms.plan import Plan
 from dpsynth_core.privacy.budget import Amount, Budget, Guarantee, Status
@@ -60,6 +61,8 @@ class Mechanism(ABC):
     """Why the parameters are what they are; filled in by ``suggest``."""
 
     def __post_init__(self) -> None:
+        for name, choices in _literal_fields(type(self)).items():
+            check_choice(name, getattr(self, name), choices)
         check_int("rows", self.rows, 1, 10**8, optional=True)
 
     @classmethod
@@ -83,3 +86,9 @@ class Mechanism(ABC):
     def judge(self, guarantee: Guarantee) -> Guarantee:
         """The guarantee that remains with these parameters: some choices leave less than the mechanism's best."""
         return guarantee
+
+
+@cache
+def _literal_fields(kind: type[Any]) -> dict[str, tuple[str, ...]]:
+    """The fields that take one of a few values, with those values."""
+    return {name: get_args(hint) for name, hint in get_type_hints(kind).items() if get_origin(hint) is Literal}

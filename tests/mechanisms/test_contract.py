@@ -421,6 +421,15 @@ def test_every_parameter_can_be_put_into_a_form(kind: type[Mechanism]) -> None:
         assert found["placement"].choices == ("uniform", "centre")
 
 
+@mechanisms
+def test_a_choice_takes_nothing_but_its_values(kind: type[Mechanism]) -> None:
+    for parameter in parameters(kind):
+        if parameter.choices:
+            assert all(getattr(kind(**{parameter.name: choice}), parameter.name) for choice in parameter.choices)
+            with pytest.raises(dp.ParameterError, match=", ".join(parameter.choices)):
+                kind(**{parameter.name: "no such choice"})
+
+
 @pytest.mark.parametrize("epsilon", ["1e-17", "1e8"])
 def test_an_epsilon_beyond_all_use_is_refused(epsilon: str) -> None:
     with pytest.raises(dp.ParameterError, match="epsilon"):

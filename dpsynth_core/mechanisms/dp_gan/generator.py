@@ -31,7 +31,6 @@ class Generator:
     layers: Layers
 
     def sample(self, rows: int, noise: Noise) -> pd.DataFrame:
-        """That many rows."""
         parts = [self._codes(min(CHUNK_ROWS, rows - start), noise) for start in range(0, rows, CHUNK_ROWS)]
         columns = {}
         for index, block in enumerate(self.layout.blocks):

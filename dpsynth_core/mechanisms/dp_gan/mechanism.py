@@ -84,7 +84,6 @@ class DPGAN(Mechanism):
 
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
-        """Parameters from public facts only; they adapt to the noise by themselves."""
         granted = exact(epsilon, parameter="epsilon")
         part, rounds = _rows_per_critic(n, float(granted)), _rounds(n, float(granted))
         size = _layout(schema).size

@@ -49,7 +49,6 @@ class Coordinates(NamedTuple):
 
 
 def coordinates(layout: PointLayout) -> Coordinates:
-    """The arrays of a layout."""
     groups, gates = layout.groups, layout.gates
     labels = groups >= 0
     return Coordinates(
@@ -78,7 +77,6 @@ def fresh_generator(shape: NetworkShape, key: jax.Array) -> Weights:
 
 
 def forward(weights: Weights, inputs: jax.Array) -> jax.Array:
-    """A fully connected network."""
     for matrix, bias in weights[:-1]:
         inputs = jax.nn.leaky_relu(inputs @ matrix + bias, SLOPE)
     matrix, bias = weights[-1]
@@ -98,7 +96,6 @@ def emit(weights: Weights, key: jax.Array, rows: int, shape: NetworkShape, where
 
 
 def score(weights: Weights, row: jax.Array) -> jax.Array:
-    """The critic's score of one row."""
     return forward(weights, row)[0]
 
 

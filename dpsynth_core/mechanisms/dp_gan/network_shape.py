@@ -14,8 +14,6 @@ TEMPERATURE = 0.66
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkShape:
-    """Public sizes of everything that is trained."""
-
     width: int
     """Coordinates of a row, rounded up."""
     hidden: int
@@ -23,7 +21,6 @@ class NetworkShape:
     batch: int
     """Generated rows whose gradients are released in one step."""
     critic_steps: int
-    """Training steps of a critic."""
     part: int
     """Maximum rows of a part; smaller parts are padded, so that tables of all sizes share compiled code."""
     critic_batch: int = 16
@@ -33,10 +30,8 @@ class NetworkShape:
 
     @property
     def generator(self) -> tuple[int, ...]:
-        """Sizes of the generator's layers."""
         return self.latent, self.hidden, self.hidden, self.width
 
     @property
     def critic(self) -> tuple[int, ...]:
-        """Sizes of a critic's layers."""
         return self.width, self.hidden, self.hidden, 1

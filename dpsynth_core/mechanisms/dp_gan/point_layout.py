@@ -25,11 +25,8 @@ MIN_WIDTH = 8
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnBlock:
-    """The coordinates of one column."""
-
     column: Column
     start: int
-    """Its first coordinate."""
     levels: int
     """Labels, the missing one included; for a nullable number 2 (present or missing), for another number 0."""
     number: bool
@@ -43,7 +40,6 @@ class ColumnBlock:
 
     @property
     def size(self) -> int:
-        """How many coordinates it has."""
         return self.number + self.levels
 
     def fill(self, positions: Positions, out: FloatArray) -> None:
@@ -74,14 +70,10 @@ class ColumnBlock:
 
 @dataclass(frozen=True, kw_only=True)
 class PointLayout:
-    """Where each column of a schema lies."""
-
     blocks: tuple[ColumnBlock, ...]
-    """In the schema's order."""
 
     @classmethod
     def of(cls, schema: Schema) -> PointLayout:
-        """Lay the columns out side by side."""
         blocks, start = [], 0
         for column in schema:
             points = column.points if column.is_numeric else column.levels
@@ -93,7 +85,6 @@ class PointLayout:
 
     @property
     def size(self) -> int:
-        """Coordinates of a row."""
         return sum(block.size for block in self.blocks)
 
     @property
@@ -103,7 +94,6 @@ class PointLayout:
 
     @cached_property
     def numbers(self) -> BoolArray:
-        """Which coordinates are values of numbers."""
         flags = np.zeros(self.width, dtype=np.bool_)
         flags[[block.start for block in self.blocks if block.number]] = True
         return flags

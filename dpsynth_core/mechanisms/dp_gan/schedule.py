@@ -15,14 +15,11 @@ MAX_CHOSEN = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """How the rounds use the rows."""
-
     parts: int
     """Disjoint parts of the rows, each with a critic of its own."""
     chosen: int
     """Parts that each round uses, drawn anew each time."""
     rounds: int
-    """Steps of the generator."""
     multiplier: float
     """Noise over the most that one row can move, about; exactly so only after ``calibrated``."""
 

@@ -33,8 +33,6 @@ PLANNED, COMPILED, TRAINED = 0.02, 0.1, 0.98
 
 @dataclass(frozen=True, kw_only=True)
 class Game:
-    """Everything public about the training."""
-
     layout: PointLayout
     shape: NetworkShape
     schedule: Schedule
@@ -67,7 +65,6 @@ class Game:
         return Generator(layout=self.layout, layers=players.layers())
 
     def draw(self, multiplier: float) -> SampledDraw:
-        """Each round's draw."""
         chosen, parts = self.schedule.chosen, self.schedule.parts
         return sampled_draw(batch=self.shape.batch, multiplier=multiplier, chosen=chosen, parts=parts)
 

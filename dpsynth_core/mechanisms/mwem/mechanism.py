@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray, IntArray
-from dpsynth_core.errors import ParameterError, check_choice, check_int, check_text
+from dpsynth_core.errors import ParameterError, check_int, check_text
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.column_sets import chosen_sets
 from dpsynth_core.mechanisms.mwem.weights import (
@@ -90,17 +90,12 @@ class MWEM(Mechanism):
         super().__post_init__()
         check_int("bins", self.bins, 1, 65_536, optional=True)
         check_int("rounds", self.rounds, 1, 1_000, optional=True)
-        check_choice("workload", self.workload, ("marginals", "ranges", "intervals"))
         check_int("order", self.order, 1, 10)
         check_text("columns", self.columns, optional=True)
         check_int("passes", self.passes, 0, 1_000)
-        check_choice("step", self.step, ("relative", "paper"))
-        check_choice("estimate", self.estimate, ("average", "last"))
-        check_choice("placement", self.placement, ("uniform", "centre"))
 
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
-        """Parameters from public facts only."""
         granted, order = float(exact(epsilon, parameter="epsilon")), 2
         queries = len(chosen_sets(None, schema, order, parameter="columns"))
         rounds = suggested_rounds(n, granted, SUGGESTED_CELLS, queries)

@@ -29,8 +29,6 @@ MAX_SUGGESTED_ROUNDS = 40
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredQuery:
-    """A query and its noisy answer."""
-
     query: int
     """Its index in the workload."""
     values: FloatArray

@@ -26,8 +26,6 @@ MAX_QUERIES = 2_000_000
 
 
 class Workload(ABC):
-    """A family of queries on histograms of one shape."""
-
     sensitivity: ClassVar[int]
     """Most that one replaced row can change any one query's answer, in L1."""
     shape: tuple[int, ...]
@@ -65,20 +63,16 @@ class MarginalWorkload(Workload):
 
     @cached_property
     def sizes(self) -> IntArray:
-        """Cells of each marginal."""
         return np.array([math.prod(self.shape[axis] for axis in axes) for axes in self.sets], dtype=np.int64)
 
     def norms(self, difference: FloatArray) -> FloatArray:
-        """Of every marginal of the difference."""
         return np.array([np.abs(self.answer(difference, query)).sum() for query in range(len(self.sets))])
 
     def answer(self, histogram: NDArray[Any], query: int) -> NDArray[Any]:
-        """The marginal."""
         others = tuple(axis for axis in range(len(self.shape)) if axis not in self.sets[query])
         return np.asarray(histogram.sum(axis=others)).ravel()
 
     def scale(self, histogram: FloatArray, query: int, factors: FloatArray) -> None:
-        """Every cell by the factor of its combination."""
         axes = self.sets[query]
         histogram *= factors.reshape([size if axis in axes else 1 for axis, size in enumerate(self.shape)])
 
@@ -93,11 +87,9 @@ class OneCountWorkload(Workload):
         """A view of the cells that a query adds up."""
 
     def answer(self, histogram: NDArray[Any], query: int) -> NDArray[Any]:
-        """The rows in its cells."""
         return np.atleast_1d(self.cells(histogram, query).sum())
 
     def scale(self, histogram: FloatArray, query: int, factors: FloatArray) -> None:
-        """All of its cells."""
         self.cells(histogram, query)[...] *= factors[0]
 
 
@@ -113,7 +105,6 @@ class RangeWorkload(OneCountWorkload):
 
     @classmethod
     def of(cls, axes: Sequence[Axis], sets: tuple[tuple[int, ...], ...]) -> RangeWorkload:
-        """Every box over the axes of a set."""
         cuts = tuple(_ranges(axis) for axis in axes)
         _check_queries(sum(math.prod(len(cuts[axis]) for axis in group) - 1 for group in sets))
         return cls(shape=tuple(axis.size for axis in axes), sets=sets, cuts=cuts)
@@ -129,7 +120,6 @@ class RangeWorkload(OneCountWorkload):
 
     @cached_property
     def sizes(self) -> IntArray:
-        """One count each."""
         return np.ones(len(self.boxes), dtype=np.int64)
 
     def norms(self, difference: FloatArray) -> FloatArray:
@@ -145,7 +135,6 @@ class RangeWorkload(OneCountWorkload):
         return np.concatenate(norms)
 
     def cells(self, histogram: NDArray[Any], query: int) -> NDArray[Any]:
-        """The cells in the box."""
         box = self.boxes[query]
         return histogram[tuple(slice(*box.get(axis, (None, None))) for axis in range(len(self.shape)))]
 
@@ -170,17 +159,14 @@ class IntervalWorkload(OneCountWorkload):
 
     @cached_property
     def sizes(self) -> IntArray:
-        """One count each."""
         return np.ones(len(self.ends[0]), dtype=np.int64)
 
     def norms(self, difference: FloatArray) -> FloatArray:
-        """Of every run, from cumulated sums."""
         sums = np.insert(np.cumsum(difference), 0, 0.0)
         low, high = self.ends
         return np.abs(sums[high] - sums[low])
 
     def cells(self, histogram: NDArray[Any], query: int) -> NDArray[Any]:
-        """The cells in the run."""
         low, high = self.ends
         return histogram.reshape(-1)[low[query] : high[query]]
 

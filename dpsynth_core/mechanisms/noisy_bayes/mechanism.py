@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, Self
 
-from dpsynth_core.errors import check_between, check_choice
+from dpsynth_core.errors import check_between
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.noisy_bayes.model import MixedNormal
 from dpsynth_core.mechanisms.noisy_bayes.moment_layout import COUNTS, PAIR_COUNTS, MomentLayout
@@ -50,12 +50,10 @@ class NoisyBayes(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("second", self.second, ("middle", "central"))
         check_between("relations_share", self.relations_share, 0, 1)
 
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
-        """Parameters from public facts only."""
         layout = MomentLayout.of(schema)
         shares = layout.shares(exact(epsilon, parameter="epsilon"), Fraction(1, 2), "middle")
         costs = layout.sensitivities("middle")
@@ -72,7 +70,6 @@ class NoisyBayes(Mechanism):
         return {**super().audited(schema, n, epsilon), "about the mean": cls(second="central")}
 
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
-        """One paid step for each kind of sum."""
         layout = MomentLayout.of(schema)
         costs = layout.sensitivities(self.second)
         stages = tuple(
@@ -116,11 +113,9 @@ class Bayes(Mechanism):
 
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:  # noqa: ARG003  nothing is spent
-        """There is nothing to choose."""
         return cls(reason="There is nothing to choose: no noise is added, so epsilon does not matter.")
 
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:  # noqa: ARG002  nothing is spent
-        """No paid step."""
         layout = MomentLayout.of(schema)
         size = sum(layout.sizes().values())
         return Plan(stages=(), cuts=_cuts(layout, schema), cells=size, draws=0, values=n * len(schema.columns))

@@ -17,7 +17,6 @@ from dpsynth_core.table.encoding import Positions, Uniform, codec_for
 from dpsynth_core.table.schema import Schema
 
 CHUNK_ROWS = 50_000
-"""Rows that are drawn together."""
 MIN_RIDGE = 1e-9
 
 
@@ -53,7 +52,6 @@ class MixedNormal:
         return cls(schema=schema, layout=layout, mean=mean, root=root, shares=shares, slopes=slopes)
 
     def sample(self, rows: int, noise: Noise) -> pd.DataFrame:
-        """That many rows."""
         starts = range(0, rows, CHUNK_ROWS)
         parts = [self._rows(min(CHUNK_ROWS, rows - start), noise.uniform) for start in starts]
         numbers = np.concatenate([part[0] for part in parts])
@@ -110,7 +108,6 @@ def _probabilities(linear: FloatArray, share: FloatArray) -> FloatArray:
 
 
 def _chosen(chance: FloatArray, uniform: FloatArray) -> IntArray:
-    """One level for each row, with these probabilities."""
     ends = np.cumsum(chance, axis=1)
     return np.asarray((uniform[:, None] * ends[:, -1:] >= ends[:, :-1]).sum(axis=1), dtype=np.int64)
 

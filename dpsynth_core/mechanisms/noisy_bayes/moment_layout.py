@@ -37,9 +37,7 @@ MAX_NOISE_SCALE = 2**54
 MEANS, VARIANCES, COVARIANCES = "means of numbers", "variances of numbers", "covariances of numbers"
 COUNTS, GROUP_MEANS, PAIR_COUNTS = "counts of labels", "means of numbers by label", "counts of pairs of labels"
 SINGLE = (MEANS, VARIANCES, COUNTS)
-"""Each column by itself."""
 RELATIONS = (COVARIANCES, GROUP_MEANS, PAIR_COUNTS)
-"""Two columns at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +50,6 @@ class CategoricalVariable:
 
     @property
     def levels(self) -> int:
-        """How many values it has."""
         if self.missing_flag:
             return 2
         values = self.column.points if self.column.is_numeric else self.column.levels
@@ -60,7 +57,6 @@ class CategoricalVariable:
 
     @property
     def related(self) -> bool:
-        """Whether its relations to other columns are measured."""
         return 2 <= self.levels <= MAX_RELATED_LEVELS
 
     def codes(self, table: PrivateTable) -> IntArray:
@@ -78,13 +74,11 @@ class MomentLayout:
     """Numbers and categorical variables of a schema, in its order, and the sums that describe them."""
 
     numbers: tuple[Column, ...]
-    """Columns that a normal curve is fitted to."""
     categorical: tuple[CategoricalVariable, ...]
     """Columns of labels, numbers with few values, and whether a number is missing."""
 
     @classmethod
     def of(cls, schema: Schema) -> MomentLayout:
-        """Sort the columns."""
         numbers, categorical = [], []
         for column in schema:
             number = column.is_numeric and (column.points or math.inf) > FEW_VALUES
@@ -96,7 +90,6 @@ class MomentLayout:
 
     @cached_property
     def levels(self) -> list[int]:
-        """Of each categorical variable."""
         return [variable.levels for variable in self.categorical]
 
     @cached_property
@@ -106,7 +99,6 @@ class MomentLayout:
 
     @cached_property
     def number_pairs(self) -> list[tuple[int, int]]:
-        """Pairs of numbers."""
         return list(combinations(range(len(self.numbers)), 2))
 
     @cached_property
@@ -121,7 +113,6 @@ class MomentLayout:
 
     @cached_property
     def label_pairs(self) -> list[tuple[int, int]]:
-        """Pairs of categorical variables."""
         return list(combinations(self.related, 2))
 
     def sizes(self) -> dict[str, int]:

@@ -76,7 +76,6 @@ def integer_sums(layout: MomentLayout, table: PrivateTable, steps: int, kind: Mo
 
 
 def integer_sensitivities(layout: MomentLayout, n: int, steps: int, kind: MomentKind) -> dict[str, int]:
-    """The sensitivity of each stage's integers."""
     central = n - 1 if kind == "central" else 1
     units = {MEANS: steps, VARIANCES: steps**2 * central, COVARIANCES: steps**2 * central, GROUP_MEANS: steps}
     # With a single row a central moment is always zero; a sensitivity must be positive all the same.

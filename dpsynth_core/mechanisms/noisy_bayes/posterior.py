@@ -66,17 +66,14 @@ class NormalInverseWishart:
 
 
 def normal(uniform: Uniform, size: int) -> FloatArray:
-    """Standard normal numbers."""
     return np.asarray(special.ndtri(np.maximum(uniform(size), _MIN_UNIFORM)))
 
 
 def chi_square(uniform: Uniform, freedom: float) -> float:
-    """A chi-square number."""
     return 2 * float(special.gammaincinv(freedom / 2, max(uniform(1)[0], _MIN_UNIFORM)))
 
 
 def dirichlet(uniform: Uniform, weights: FloatArray) -> FloatArray:
-    """Shares from a Dirichlet law with these weights."""
     gammas = special.gammaincinv(weights, np.maximum(uniform(len(weights)), _MIN_UNIFORM))
     total = gammas.sum()
     # With tiny weights all of them can underflow; use their mean then.

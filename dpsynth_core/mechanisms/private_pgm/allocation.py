@@ -41,8 +41,6 @@ EXTRA_SHARE = Fraction(2, 5)
 
 @dataclass(frozen=True, kw_only=True)
 class StageShares:
-    """Percent of the budget for each stage."""
-
     bins: int
     columns: int
     selection: int
@@ -55,8 +53,6 @@ GAUSSIAN_SHARES = StageShares(bins=4, columns=54, selection=4, pairs=38)
 
 @dataclass(frozen=True, kw_only=True)
 class Allocation:
-    """What will be drawn, and how finely."""
-
     bins: int
     """Bins of a numeric column, about."""
     groups: int
@@ -68,7 +64,6 @@ class Allocation:
     passes: dict[str, int]
     """Noisy histograms that find each column's bins."""
     draws: tuple[PlannedDraw, ...]
-    """Every draw with its share of the budget."""
     gaussian: bool
 
     def measurer(self, noise: Noise) -> Measurer:

@@ -24,27 +24,22 @@ class BinnedColumn:
     counts: FloatArray
     """Rows in each bin, with the noise smoothed out."""
     groups: IntArray
-    """The group of each bin."""
     std: float
     """Of the noise on a bin's count."""
 
     @property
     def size(self) -> int:
-        """Number of groups."""
         return int(self.groups.max()) + 1
 
     @property
     def group_counts(self) -> FloatArray:
-        """Rows in each group."""
         return np.bincount(self.groups, weights=self.counts, minlength=self.size).astype(np.float64)
 
     def measurement(self, variable: int) -> Measurement:
-        """The groups' counts as a measurement of a variable."""
         std = self.std * float(np.sqrt(len(self.counts) / self.size))
         return Measurement(clique=(variable,), values=self.group_counts, std=std)
 
     def bins_given_group(self, group: int, bin_: int) -> ConditionalTable:
-        """The variable of the bins given that of the groups."""
         joint = np.zeros((self.size, len(self.counts)))
         # A trace of mass keeps the bins of an empty group defined.
         joint[self.groups, np.arange(len(self.counts))] = self.counts + 1e-9

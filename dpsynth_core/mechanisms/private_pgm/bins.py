@@ -62,7 +62,6 @@ class Bins:
         return np.searchsorted(self.edges, slots, side="right").astype(np.int64) - 1
 
     def place(self, codes: IntArray, noise: Noise, *, centre: bool) -> Positions:
-        """A position in each row's bin."""
         edges = self.edges if self.axis.missing is None else np.append(self.edges, self.axis.size)
         return self.axis.place(edges[:-1], edges[1:], codes, noise.uniform, centre=centre)
 

@@ -50,7 +50,6 @@ class Measurement:
 
     @property
     def sigma(self) -> float:
-        """The standard deviation that fitting uses."""
         return max(self.std, MIN_STD)
 
 
@@ -60,7 +59,6 @@ def estimate(
     rows: int,
     report: Callable[[str], None] = lambda _: None,
 ) -> tuple[ConditionalTable, ...]:
-    """Conditional tables of the fitted distribution over variables of these sizes."""
     cliques = [measurement.clique for measurement in measurements]
     check_clique_size(sizes, cliques)
     oracle: MarginalOracle | None

@@ -87,7 +87,6 @@ def draw_rows(tables: Sequence[ConditionalTable], rows: int, noise: Noise) -> di
 
 
 def _draw_children(table: FloatArray, group: IntArray, noise: Noise) -> IntArray:
-    """A value for each row, from its group's row of the table."""
     rows, groups = len(group), len(table)
     shuffled = noise.distinct(rows, rows)
     order = shuffled[np.argsort(group[shuffled], kind="stable")]

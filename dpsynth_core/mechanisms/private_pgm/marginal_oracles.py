@@ -12,7 +12,6 @@ from dpsynth_core.arrays import FloatArray
 from dpsynth_core.mechanisms.private_pgm.graphical_model import ConditionalTable
 
 Clique: TypeAlias = tuple[int, ...]
-"""Clique in ascending order."""
 CliqueTables: TypeAlias = Mapping[Clique, FloatArray]
 """A table for each clique, with one axis for each of its variables."""
 
@@ -29,8 +28,6 @@ class MarginalOracle(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class DenseOracle:
-    """Keeps every joint cell."""
-
     sizes: tuple[int, ...]
 
     def _joint(self, potentials: CliqueTables) -> FloatArray:
@@ -44,12 +41,10 @@ class DenseOracle:
         return tuple(axis for axis in range(len(self.sizes)) if axis not in clique)
 
     def marginals(self, potentials: CliqueTables) -> dict[Clique, FloatArray]:
-        """Sums over the joint cells."""
         joint = self._joint(potentials)
         return {clique: np.asarray(joint.sum(axis=self._others(clique))) for clique in potentials}
 
     def conditionals(self, potentials: CliqueTables) -> tuple[ConditionalTable, ...]:
-        """All variables at once."""
         return (ConditionalTable.of((), range(len(self.sizes)), self._joint(potentials)),)
 
 
@@ -121,7 +116,6 @@ class ForestOracle:
         return out
 
     def conditionals(self, potentials: CliqueTables) -> tuple[ConditionalTable, ...]:
-        """Each variable given its parent."""
         single, given = self._beliefs(potentials)
         return tuple(
             ConditionalTable.of((), (variable,), single[variable])

@@ -27,8 +27,6 @@ AllowedNext: TypeAlias = Callable[[Sequence[int]], Sequence[int]]
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedDraw:
-    """One draw of noise that will be made."""
-
     key: DrawKey
     label: str
     """The stage it belongs to, in words."""

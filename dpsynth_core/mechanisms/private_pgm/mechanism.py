@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from dpsynth_core.errors import ParameterError, check_choice, check_int, check_text
+from dpsynth_core.errors import ParameterError, check_int, check_text
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.column_sets import chosen_sets
 from dpsynth_core.mechanisms.parameters import PLACEMENTS, setting
@@ -91,17 +91,13 @@ class PrivatePGM(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("strategy", self.strategy, ("tree", "adaptive", "given"))
         check_text("marginals", self.marginals, optional=True)
         check_int("bins", self.bins, 1, 65_536, optional=True)
         check_int("pairs", self.pairs, 1, 10_000, optional=True)
         check_int("groups", self.groups, 1, 1_000, optional=True)
-        check_choice("kind_of_noise", self.kind_of_noise, ("matching", "laplace", "gaussian"))
-        check_choice("placement", self.placement, ("uniform", "centre"))
 
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
-        """Parameters from public facts only; they adapt to the noise by themselves."""
         granted = exact(epsilon, parameter="epsilon")
         columns = len(schema.columns)
         allocation = cls()._allocation(schema, n, Budget(epsilon=granted))

@@ -35,13 +35,10 @@ class GroupedRows:
     """Each row's group in every column: private."""
 
     codes: tuple[IntArray, ...]
-    """By column."""
     sizes: tuple[int, ...]
-    """Groups of each column."""
 
     @classmethod
     def of(cls, table: PrivateTable, columns: Sequence[BinnedColumn]) -> GroupedRows:
-        """The rows as the columns group them."""
         codes = tuple(column.groups[column.bins.codes(table)] for column in columns)
         return cls(codes=codes, sizes=tuple(column.size for column in columns))
 
@@ -58,7 +55,6 @@ class GroupedRows:
 
 
 def independent_counts(columns: Sequence[BinnedColumn], rows: int) -> dict[ColumnPair, FloatArray]:
-    """What every pair's counts would be if columns were independent."""
     counts = [column.group_counts for column in columns]
     return {(i, j): np.outer(counts[i], counts[j]) / rows for i, j in combinations(range(len(columns)), 2)}
 
