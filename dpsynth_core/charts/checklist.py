@@ -13,17 +13,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from dpsynth_core.charts.theme import (
-    FONT_SIZE,
-    GOOD,
-    ORIGINAL,
-    REFERENCE,
-    WARNING,
-    Chart,
-    list_names,
-    new_figure,
-    rgba,
-)
+from dpsynth_core.charts.palette import GOOD, ORIGINAL, REFERENCE, WARNING, rgba
+from dpsynth_core.charts.theme import FONT_SIZE, Chart, list_names, new_figure
 
 FAILED = "#D33F49"
 """Legible on light and dark backgrounds; nothing else has it, and its mark differs by shape too."""

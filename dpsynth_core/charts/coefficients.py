@@ -6,16 +6,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from dpsynth_core.charts.theme import (
-    COLORWAY,
-    ORIGINAL,
-    REFERENCE,
-    RELEASE_COLOURS,
-    Chart,
-    list_names,
-    new_figure,
-    plain,
-)
+from dpsynth_core.charts.palette import COLORWAY, ORIGINAL, REFERENCE, RELEASE_COLOURS
+from dpsynth_core.charts.theme import Chart, list_names, new_figure, plain
 from dpsynth_core.diagnostics.base import Result
 
 SYMBOLS = ("diamond", "square", "cross", "x")

@@ -10,7 +10,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from dpsynth_core.charts.cells import MISSING, axis_title, bar_geometry, cell_names, cell_shares, tick_text
-from dpsynth_core.charts.theme import ORIGINAL, REFERENCE, TABLES, Chart, new_figure, plain
+from dpsynth_core.charts.palette import ORIGINAL, REFERENCE, TABLES
+from dpsynth_core.charts.theme import Chart, new_figure, plain
 from dpsynth_core.diagnostics.total_variation import coarse
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.private_table import PrivateTable

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.charts.theme import GOOD, ORIGINAL, REFERENCE, WARNING, Chart, new_figure, plain
+from dpsynth_core.charts.palette import GOOD, ORIGINAL, REFERENCE, WARNING
+from dpsynth_core.charts.theme import Chart, new_figure, plain
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema

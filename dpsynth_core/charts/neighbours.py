@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.charts.theme import COLORWAY, REFERENCE, SYNTHETIC_PATTERN, Chart, new_figure
+from dpsynth_core.charts.palette import COLORWAY, REFERENCE, SYNTHETIC_PATTERN
+from dpsynth_core.charts.theme import Chart, new_figure
 from dpsynth_core.teaching.neighbours import STATISTIC, NeighbourDemonstration
 
 BINS = 30

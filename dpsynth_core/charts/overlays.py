@@ -11,18 +11,8 @@ import plotly.graph_objects as go
 
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.charts.cells import axis_title, cell_names, tick_text
-from dpsynth_core.charts.theme import (
-    CORRELATIONS,
-    DIFFERENCES,
-    ORIGINAL,
-    SHARES,
-    SYNTHETIC,
-    Chart,
-    new_figure,
-    new_panels,
-    number,
-    plain,
-)
+from dpsynth_core.charts.palette import CORRELATIONS, DIFFERENCES, ORIGINAL, SHARES, SYNTHETIC
+from dpsynth_core.charts.theme import Chart, new_figure, new_panels, number, plain
 from dpsynth_core.diagnostics.base import Result
 from dpsynth_core.diagnostics.total_variation import coarse, total_variation
 from dpsynth_core.table.column import Column

@@ -11,18 +11,8 @@ import pandas as pd
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.charts.cells import axis_title, cell_names
 from dpsynth_core.charts.columns import show_ticks
-from dpsynth_core.charts.theme import (
-    GOOD,
-    ORIGINAL,
-    REFERENCE,
-    SYNTHETIC,
-    WARNING,
-    Chart,
-    add_band,
-    new_figure,
-    new_panels,
-    plain,
-)
+from dpsynth_core.charts.palette import GOOD, ORIGINAL, REFERENCE, SYNTHETIC, WARNING
+from dpsynth_core.charts.theme import Chart, add_band, new_figure, new_panels, plain
 from dpsynth_core.diagnostics.total_variation import coarse
 from dpsynth_core.inference import ErrorRates, GroupComparison, Proportion, Reliability
 from dpsynth_core.table.encoding import codec_for

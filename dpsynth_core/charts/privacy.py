@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.charts.cells import axis_title
-from dpsynth_core.charts.theme import COLORWAY, ORIGINAL, REFERENCE, WARNING, Chart, new_figure, number
+from dpsynth_core.charts.palette import COLORWAY, ORIGINAL, REFERENCE, WARNING
+from dpsynth_core.charts.theme import Chart, new_figure, number
 from dpsynth_core.mechanisms.partition.axis import Axis
 from dpsynth_core.mechanisms.plan import Plan
 from dpsynth_core.table.schema import Schema

@@ -10,18 +10,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from dpsynth_core.charts.theme import (
-    BADNESS,
-    FONT_SIZE,
-    REFERENCE,
-    RELEASE_COLOURS,
-    SYMBOLS,
-    SYNTHETIC,
-    Chart,
-    list_names,
-    new_figure,
-    plain,
-)
+from dpsynth_core.charts.palette import BADNESS, REFERENCE, RELEASE_COLOURS, SYMBOLS, SYNTHETIC
+from dpsynth_core.charts.theme import FONT_SIZE, Chart, list_names, new_figure, plain
 from dpsynth_core.diagnostics.base import Measure, Result
 
 ROW_HEIGHT = 26

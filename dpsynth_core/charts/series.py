@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from dpsynth_core.charts.theme import ORIGINAL, Chart, new_figure, plain
+from dpsynth_core.charts.palette import ORIGINAL
+from dpsynth_core.charts.theme import Chart, new_figure, plain
 from dpsynth_core.progress import Series
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from dpsynth_core.charts.theme import ORIGINAL, REFERENCE, Chart, new_figure
+from dpsynth_core.charts.palette import ORIGINAL, REFERENCE
+from dpsynth_core.charts.theme import Chart, new_figure
 from dpsynth_core.ledger.accounts import Account
 
 

@@ -11,21 +11,8 @@ import plotly.graph_objects as go
 
 from dpsynth_core.charts.cells import axis_title, cell_names, cell_shares
 from dpsynth_core.charts.columns import COMPARED_CELLS, add_share_bars, compare_chart, show_ticks
-from dpsynth_core.charts.theme import (
-    FONT_SIZE,
-    FRESH_SAMPLE,
-    GOOD,
-    REFERENCE,
-    Chart,
-    add_band,
-    line_style,
-    mechanism_style,
-    new_figure,
-    new_panels,
-    number,
-    plain,
-    rgba,
-)
+from dpsynth_core.charts.palette import FRESH_SAMPLE, GOOD, REFERENCE, line_style, mechanism_style, rgba
+from dpsynth_core.charts.theme import FONT_SIZE, Chart, add_band, new_figure, new_panels, number, plain
 from dpsynth_core.diagnostics.total_variation import coarse, total_variation
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.table.schema import Schema

@@ -11,18 +11,8 @@ import pandas as pd
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.charts.cells import axis_title, cell_names
 from dpsynth_core.charts.columns import show_ticks
-from dpsynth_core.charts.theme import (
-    COLORWAY,
-    ORIGINAL,
-    REFERENCE,
-    SYNTHETIC,
-    SYNTHETIC_PATTERN,
-    Chart,
-    new_figure,
-    number,
-    plain,
-    rgba,
-)
+from dpsynth_core.charts.palette import COLORWAY, ORIGINAL, REFERENCE, SYNTHETIC, SYNTHETIC_PATTERN, rgba
+from dpsynth_core.charts.theme import Chart, new_figure, number, plain
 from dpsynth_core.mechanisms.partition.model import PartitionModel
 from dpsynth_core.table.column import Column
 

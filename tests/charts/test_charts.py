@@ -7,19 +7,12 @@ from functools import cache
 import pytest
 
 import dpsynth_core as dp
-from dpsynth_core.charts import (
-    Chart,
-    column_chart,
-    compare_chart,
-    domain_chart,
-    error_chart,
-    noise_chart,
-    pair_size_chart,
-    range_chart,
-    series_chart,
-    split_chart,
-)
-from dpsynth_core.charts.theme import FONT_SIZE, ORIGINAL, SYNTHETIC, SYNTHETIC_PATTERN
+from dpsynth_core.charts.columns import column_chart, compare_chart
+from dpsynth_core.charts.domain import pair_size_chart, range_chart
+from dpsynth_core.charts.palette import ORIGINAL, SYNTHETIC, SYNTHETIC_PATTERN
+from dpsynth_core.charts.privacy import domain_chart, error_chart, noise_chart, split_chart
+from dpsynth_core.charts.series import series_chart
+from dpsynth_core.charts.theme import FONT_SIZE, Chart
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.mechanisms.plan import Plan
 from dpsynth_core.privacy.budget import Budget

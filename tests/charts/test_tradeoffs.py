@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth_core.charts import Chart
+from dpsynth_core.charts.palette import REFERENCE, mechanism_style
 from dpsynth_core.charts.sweeps import (
     enough_chart,
     group_error_chart,
@@ -19,7 +19,7 @@ from dpsynth_core.charts.sweeps import (
     multiples_chart,
     sweep_chart,
 )
-from dpsynth_core.charts.theme import FONT_SIZE, REFERENCE, mechanism_style
+from dpsynth_core.charts.theme import FONT_SIZE, Chart
 from dpsynth_core.charts.tradeoffs import attacker_chart, noisy_counts_chart, partition_chart, true_positive_rate
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.table.simulate import simulate_table

@@ -12,7 +12,8 @@ from sklearn.linear_model import LogisticRegression
 
 import dpsynth_core as dp
 from dpsynth_core.charts.coefficients import coefficient_chart
-from dpsynth_core.charts.theme import FONT_SIZE, ORIGINAL, SYNTHETIC
+from dpsynth_core.charts.palette import ORIGINAL, SYNTHETIC
+from dpsynth_core.charts.theme import FONT_SIZE
 from dpsynth_core.diagnostics import Result, TablePair
 from dpsynth_core.diagnostics.regression import FUNCTIONAL, K_NORM, RegressionDiagnostic, overlap
 from dpsynth_core.errors import ParameterError

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dpsynth_core as dp
-from dpsynth_core.charts import groups_chart, reliability_chart, replay_chart
+from dpsynth_core.charts.p_values import groups_chart, reliability_chart, replay_chart
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference import (
     ErrorRates,

@@ -7,7 +7,7 @@ import re
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from dpsynth_core.charts import ORIGINAL, SYNTHETIC
+from dpsynth_core.charts.palette import ORIGINAL, SYNTHETIC
 from pages.shared.layout import Stage
 from tests.waiting.browser import quiet, use
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dpsynth_core.charts import column_chart, pair_size_chart, range_chart
+from dpsynth_core.charts.columns import column_chart
+from dpsynth_core.charts.domain import pair_size_chart, range_chart
 from dpsynth_core.table.encoding import moved_cells
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.examples.base import MAX_ROWS

@@ -8,13 +8,8 @@ from dataclasses import replace
 
 import streamlit as st
 
-from dpsynth_core.charts import (
-    compare_chart,
-    domain_chart,
-    error_chart,
-    noise_chart,
-    split_chart,
-)
+from dpsynth_core.charts.columns import compare_chart
+from dpsynth_core.charts.privacy import domain_chart, error_chart, noise_chart, split_chart
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.mechanisms.plan import Plan

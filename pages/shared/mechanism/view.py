@@ -6,10 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from dpsynth_core.charts import (
-    attacker_certainty,
-    split_words,
-)
+from dpsynth_core.charts.privacy import attacker_certainty, split_words
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.mechanisms.parameters import Parameter, parameters
 from dpsynth_core.mechanisms.recommend import WHY_RECOMMENDED, recommended
