@@ -53,7 +53,7 @@ def format_amount(value: Amount, *, up: bool = True) -> str:
 
     Example:
         >>> format_amount(Fraction(1, 10)), format_amount("1e-6"), format_amount(1000)
-        ('0.1', '0.000001', '1000')
+        ('0.1', '1e-6', '1000')
         >>> format_amount(Fraction(2, 3)), format_amount(Fraction(2, 3), up=False)
         ('2/3 (about 0.6667)', '2/3 (about 0.6666)')
         >>> format_amount(Fraction(1, 3**40))
@@ -72,7 +72,7 @@ def format_amount(value: Amount, *, up: bool = True) -> str:
 
 def _digits(decimal: Decimal) -> str:
     shortest = decimal.normalize()
-    return f"{shortest:f}" if -6 <= shortest.adjusted() < 10 else f"{shortest:e}"
+    return f"{shortest:f}" if -4 <= shortest.adjusted() < 10 else f"{shortest:e}"
 
 
 def float_up(value: Fraction) -> float:

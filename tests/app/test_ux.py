@@ -132,7 +132,7 @@ def test_what_was_spent_is_shown_everywhere_and_never_falls(visit: Visit) -> Non
     for stage in (HOME, *STAGES):
         go(page, stage.title)
         spent(quiet(page), "0.1 of 1")
-        expect(page.get_by_test_id("stSidebar").get_by_text("ε left: 0.9 · δ left: 1e-06 of 1e-06")).to_be_visible()
+        expect(page.get_by_test_id("stSidebar").get_by_text("ε left: 0.9 · δ left: 1e-6 of 1e-6")).to_be_visible()
     go(page, "Mechanism")
     press(page, "Choose Thresholded grid")
     spent(quiet(page), "0.1 of 1")

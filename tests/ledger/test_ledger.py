@@ -170,8 +170,8 @@ def test_overspending_is_refused_and_says_what_is_left(ledger: Ledger, asked: Bu
         ledger.reserve("table", asked, purpose="too much")
     text = str(error.value)
     assert f"asks for epsilon {float(asked.epsilon):g} and delta" in text
-    assert "left: epsilon 2/3 (about 0.6666) and delta 0.000001" in text
-    assert "of a total of epsilon 1 and delta 0.000001" in text
+    assert "left: epsilon 2/3 (about 0.6666) and delta 1e-6" in text
+    assert "of a total of epsilon 1 and delta 1e-6" in text
     assert "Ask for no more than what is left" in text
     assert len(entries_in(ledger)) == 1
 

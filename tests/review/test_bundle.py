@@ -204,7 +204,7 @@ def test_literal_text(text: str, shown: str) -> None:
 
 
 def test_amounts_are_never_stated_too_low() -> None:
-    assert loss(Budget.of("2/3", "1e-6")) == "epsilon 2/3 (about 0.6667), delta 0.000001"
+    assert loss(Budget.of("2/3", "1e-6")) == "epsilon 2/3 (about 0.6667), delta 1e-6"
     guarantee = Guarantee(status="proven", budget=Budget.of(1))
     assert "73.2%" in meaning(guarantee)  # e / (1 + e) = 0.73106
     assert meaning(guarantee.weakened("heuristic", "x")) == ""

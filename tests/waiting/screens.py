@@ -72,7 +72,7 @@ def check_charts(page: Page, stage: Stage) -> int:
     for chart in page.evaluate(DRAWN):
         assert len(chart["alt"]) > 20, (stage.title, chart)
         assert chart["x"] or chart["flow"], (stage.title, chart)
-        assert chart["y"] or chart["flow"] or chart["listed"] or "shared out" in chart["alt"], (stage.title, chart)
+        assert chart["y"] or chart["flow"] or chart["listed"] or "divided" in chart["alt"], (stage.title, chart)
         assert chart["small"] == [], (stage.title, chart)
         legend = chart["legend"]
         if {"original", "synthetic"} <= set(legend):

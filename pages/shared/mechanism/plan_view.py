@@ -48,7 +48,7 @@ def show_plan(session: Session, schema: Schema, n: int) -> None:
     st.metric("Expected time", duration(plan.seconds), border=True, width=260)
     st.markdown("This mechanism fits a model to the whole table instead of counting rows in cells.")
     if plan.stages:
-        st.markdown("**How epsilon is shared out**")
+        st.markdown("**How epsilon is divided**")
         show_chart(split_chart(plan), key="split", as_table=st.toggle("Show as tables", key="plan_as_tables"))
 
 
@@ -66,7 +66,7 @@ def _show_cells(session: Session, schema: Schema, n: int, plan: Plan) -> None:
             "holds fewer rows than that, it drowns in noise; what many rows share survives."
         )
     as_table = st.toggle("Show as tables", key="plan_as_tables")
-    st.markdown("**How epsilon is shared out**")
+    st.markdown("**How epsilon is divided**")
     show_chart(split_chart(plan), key="split", as_table=as_table)
     left, right = st.columns(2)
     with left:
