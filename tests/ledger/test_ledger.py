@@ -92,7 +92,7 @@ def test_opening_again_returns_the_account_as_it_stands(ledger: Ledger) -> None:
     ],
 )
 def test_terms_cannot_be_changed(ledger: Ledger, total: Budget, rows: int) -> None:
-    with pytest.raises(LedgerError, match=r"a total of epsilon 1 and delta 0\.000001 for at most 1 row"):
+    with pytest.raises(LedgerError, match=r"a total of epsilon 1 and delta 1e-6 for at most 1 row"):
         ledger.open_account("table", total=total, rows_per_person=rows)
     assert account_in(ledger).total == Budget.of(1, "1e-6")
 
