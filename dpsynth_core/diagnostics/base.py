@@ -31,12 +31,12 @@ class Scale:
     """How to read a number."""
 
     name: str
-    low: float
-    high: float
-    """May be infinite."""
-    better: Literal["lower", "higher"]
     good: str
     """What a good value is, in words."""
+    low: float = 0.0
+    high: float = 1.0
+    """May be infinite."""
+    better: Literal["lower", "higher"] = "lower"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,6 @@ class Measure:
     name: str
     """A column, a pair of columns, or the whole table. May hold column names, which are untrusted text."""
     columns: tuple[str, ...] = ()
-    """The columns it looks at; none for the whole table."""
     value: float | None
     """None where it cannot be computed."""
     low: float | None = None
@@ -85,7 +84,6 @@ class Result:
 
     @property
     def verdict(self) -> Verdict:
-        """The headline's."""
         return self.headline.verdict
 
 
@@ -98,13 +96,11 @@ class TablePair:
 
     @classmethod
     def of(cls, original: PrivateTable, synthetic: pd.DataFrame, columns: Sequence[str] | None = None) -> Self:
-        """Both tables, or only some of their columns."""
         schema = original.schema if columns is None else original.schema.select(columns)
         return cls(original=original.select(schema.names), synthetic=PrivateTable(synthetic, schema))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns compared."""
         return self.original.schema.names
 
     def counts(self, names: Sequence[str], bins: Mapping[str, int]) -> tuple[IntArray, IntArray]:
@@ -155,22 +151,21 @@ class Diagnostic(ABC):
         )
 
     def unable(self, why: str) -> Result:
-        """The result where nothing can be computed."""
         return self.result((), headline=Measure.failed(self.title, why), notes=(why,))
 
 
 def worst_first(items: Iterable[Measure]) -> tuple[Measure, ...]:
     """Items in the order in which a reviewer should look at them: failures first, then by excess over the reference."""
-    return tuple(sorted(items, key=lambda item: (item.value is not None, -_excess(item), item.name)))
+
+    def rank(item: Measure) -> tuple[float, str]:
+        return -math.inf if item.value is None else (item.reference or 0.0) - item.value, item.name
+
+    return tuple(sorted(items, key=rank))
 
 
 def worst_verdict(items: Iterable[Measure]) -> Measure:
     """The measure with the worst verdict; among equals, the one with the largest value."""
     return max(items, key=lambda item: (VERDICTS.index(item.verdict), item.value or 0.0))
-
-
-def _excess(item: Measure) -> float:
-    return math.inf if item.value is None else item.value - (item.reference or 0.0)
 
 
 def judge(value: float, reference_high: float, excess: float, limits: tuple[float, float]) -> Verdict:
@@ -184,14 +179,7 @@ def judge(value: float, reference_high: float, excess: float, limits: tuple[floa
 def measure_each(
     columns: Sequence[tuple[str, tuple[str, ...]]], measure: Callable[..., Measure], progress: Progress, stage: str
 ) -> list[Measure]:
-    """The measure of each named set of columns, or the reason why it cannot be computed, so that the others are shown.
-
-    Args:
-        columns: Each measure's name and its columns.
-        measure: Takes the columns of one of them.
-        progress: Told the share that is done; raises to cancel.
-        stage: What is being done.
-    """
+    """The measure of each named set of columns, or why it cannot be computed, so that the others are shown."""
     measures = []
     for index, (name, chosen) in enumerate(columns):
         progress(stage, index / len(columns))

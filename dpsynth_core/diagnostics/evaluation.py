@@ -34,10 +34,7 @@ class Evaluation(Mapping[str, Result]):
     releasable: Literal[False] = field(default=False, init=False)
 
     def __getitem__(self, key: str) -> Result:
-        for result in self.results:
-            if result.key == key:
-                return result
-        raise KeyError(key)
+        return {result.key: result for result in self.results}[key]
 
     def __iter__(self) -> Iterator[str]:
         return (result.key for result in self.results)
@@ -52,7 +49,6 @@ class Evaluation(Mapping[str, Result]):
 
     @property
     def summary(self) -> str:
-        """The verdict in a sentence."""
         return SUMMARIES[self.verdict]
 
     @property
@@ -88,12 +84,11 @@ def evaluate(
     if not chosen:
         raise ParameterError("diagnostics", [], allowed=f"one or more of {', '.join(DIAGNOSTICS)}")
     pair = TablePair.of(private, synthetic, columns)
-    return Evaluation(
-        results=tuple(
-            _examined(diagnostic, pair, np.random.default_rng(seed), part_of(progress, step, len(chosen)))
-            for step, diagnostic in enumerate(chosen)
-        )
-    )
+    results = [
+        _examined(diagnostic, pair, np.random.default_rng(seed), part_of(progress, step, len(chosen)))
+        for step, diagnostic in enumerate(chosen)
+    ]
+    return Evaluation(results=tuple(results))
 
 
 def _configured(item: str | Diagnostic) -> Diagnostic:

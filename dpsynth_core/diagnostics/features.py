@@ -18,33 +18,23 @@ MAX_LEVELS = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Features:
-    """Coordinates of every row."""
+    """Coordinates of every row, one line each."""
 
     values: FloatArray
-    """One line per row."""
     owner: tuple[str, ...]
     """The column that each coordinate comes from."""
-    labels: tuple[str, ...]
-    """What each coordinate stands for."""
 
 
 def features(table: PrivateTable, frequent: dict[str, list[int]] | None = None) -> Features:
     """Numbers scaled to [0, 1] by their declared bounds; labels as indicators divided by the square root of two.
 
     So the two ends of a range are as far apart as two different labels: a distance of one. Missing is an indicator of
-    its own, with the number in the middle of its range.
-
-    Args:
-        table: Original or synthetic rows.
-        frequent: Labels with a coordinate of their own, from :func:`frequent_labels`; all others share one. None: all.
+    its own, with the number in the middle of its range. Labels with a coordinate of their own are the ``frequent`` ones
+    from :func:`frequent_labels`, and all others share one; without it every label has its own.
     """
-    found = [
-        (column.name, label, values)
-        for column in table.schema
-        for label, values in _coordinates(table, column, (frequent or {}).get(column.name))
-    ]
-    owner, labels, values = zip(*found, strict=True)
-    return Features(values=np.column_stack(values), owner=owner, labels=labels)
+    blocks = {column.name: _coordinates(table, column, (frequent or {}).get(column.name)) for column in table.schema}
+    owner = tuple(name for name, block in blocks.items() for _ in block)
+    return Features(values=np.column_stack([values for block in blocks.values() for values in block]), owner=owner)
 
 
 def frequent_labels(table: PrivateTable, max_levels: int = MAX_LEVELS) -> dict[str, list[int]]:
@@ -68,29 +58,30 @@ def has_order(column: Column) -> bool:
     return column.is_numeric or column.kind == "ordinal"
 
 
+def position_values(table: PrivateTable, name: str) -> FloatArray:
+    """Where each row lies in a column's declared domain; not a number where its value is missing."""
+    positions = table.positions(name)
+    values = positions.values.astype(np.float64)
+    return values if positions.missing is None else np.where(positions.missing, np.nan, values)
+
+
 def scaled(table: PrivateTable, column: Column, missing: float) -> FloatArray:
     """A column with an order as shares of its declared range."""
-    positions = table.positions(column.name)
     low, high = column.position_range
-    values: FloatArray = np.zeros(table.n)
-    if high > low:
-        values = (positions.values.astype(np.float64) - low) / (high - low)
-    return values if positions.missing is None else np.where(positions.missing, missing, values)
+    return np.nan_to_num((position_values(table, column.name) - low) / ((high - low) or 1.0), nan=missing)
 
 
-def _coordinates(table: PrivateTable, column: Column, frequent: list[int] | None) -> list[tuple[str, FloatArray]]:
+def _coordinates(table: PrivateTable, column: Column, frequent: list[int] | None) -> list[FloatArray]:
     positions = table.positions(column.name)
-    out: list[tuple[str, FloatArray]] = []
+    numbers, indicators = [], []
     if has_order(column):
-        out.append((column.name, scaled(table, column, missing=0.5)))
+        numbers.append(scaled(table, column, missing=0.5))
     else:
         present = np.ones(table.n, dtype=bool) if positions.missing is None else ~positions.missing
-        for level in range(column.levels) if frequent is None else frequent:
-            indicator = (positions.values == level) & present
-            out.append((f"{column.name} = {column.labels[level]}", indicator / np.sqrt(2)))
+        levels = range(column.levels) if frequent is None else frequent
+        indicators += [(positions.values == level) & present for level in levels]
         if frequent is not None:
-            rest = ~np.isin(positions.values, frequent) & present
-            out.append((f"{column.name} = another", rest / np.sqrt(2)))
+            indicators.append(~np.isin(positions.values, frequent) & present)
     if positions.missing is not None:
-        out.append((f"{column.name} is missing", positions.missing / np.sqrt(2)))
-    return out
+        indicators.append(positions.missing)
+    return [*numbers, *(indicator / np.sqrt(2) for indicator in indicators)]

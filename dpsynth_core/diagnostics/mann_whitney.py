@@ -40,13 +40,7 @@ class MannWhitneyDiagnostic(Diagnostic):
         "interval is a bootstrap within groups, and the reference is how far it moves between two samples of the "
         "original. The headline is the column whose effect moved most."
     )
-    scale: ClassVar[Scale] = Scale(
-        name="change of effect",
-        low=0.0,
-        high=1.0,
-        better="lower",
-        good="no more than between two samples of the original",
-    )
+    scale: ClassVar[Scale] = Scale(name="change of effect", good="no more than between two samples of the original")
 
     group: str | None = None
     """The column that divides the rows into groups. None: the first with two levels."""
@@ -60,7 +54,6 @@ class MannWhitneyDiagnostic(Diagnostic):
         check_int("max_rows", self.max_rows, 10, 10**6)
 
     def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
-        """Every ordered column, the effect that moved most first."""
         progress("Comparing groups", 0.0)
         schema = pair.original.schema
         group = self.group or default_group(schema)
@@ -112,10 +105,7 @@ class MannWhitneyDiagnostic(Diagnostic):
 
 def default_group(schema: Schema) -> str | None:
     """The first column with two levels."""
-    for column in schema:
-        if not column.is_numeric and len(group_labels(column)) == 2:
-            return column.name
-    return None
+    return next((c.name for c in schema if not c.is_numeric and len(group_labels(c)) == 2), None)
 
 
 def _tests(groups: GroupComparison, original: pd.DataFrame, synthetic: pd.DataFrame) -> dict[str, Any]:

@@ -39,8 +39,6 @@ class MarginalsDiagnostic(Diagnostic):
         check_int("draws", self.draws, 20, 100_000)
 
     def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
-        """Every column, worst first."""
-
         def measure(name: str) -> Measure:
             column = coarse(pair.original.schema[name], self.bins)
             counts = pair.counts([name], {name: column.levels} if column.is_numeric else {})
@@ -51,9 +49,8 @@ class MarginalsDiagnostic(Diagnostic):
 
 
 def moments(pair: TablePair) -> pd.DataFrame:
-    """Mean, standard deviation and missing share of every column, in both tables."""
     tables = {"original": pair.original.rows(), "synthetic": pair.synthetic.rows()}
-    rows: list[dict[str, Any]] = []
+    rows = []
     for column in pair.original.schema:
         row: dict[str, Any] = {"column": column.name}
         for label, table in tables.items():

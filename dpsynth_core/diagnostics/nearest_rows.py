@@ -20,13 +20,12 @@ import pandas as pd
 
 from dpsynth_core.arrays import BoolArray, FloatArray, IntArray
 from dpsynth_core.diagnostics.base import some_rows
-from dpsynth_core.diagnostics.features import has_order, scaled, uniform_rows
+from dpsynth_core.diagnostics.features import has_order, position_values, scaled, uniform_rows
 from dpsynth_core.errors import DPSynthError, check_int
 from dpsynth_core.inference.mann_whitney import effect_size
 from dpsynth_core.inference.proportions import NORMAL_QUANTILE
 from dpsynth_core.jit import compiled
 from dpsynth_core.progress import Progress, no_progress
-from dpsynth_core.table.column import Column
 from dpsynth_core.table.private_table import PrivateTable
 
 ROWS = 1_000
@@ -48,8 +47,6 @@ class NearestRows:
     """The same for fresh rows: original rows that equal another one."""
     copies_usual: float
     """What the share of copies hardly ever (one time in forty) exceeds for a fresh table."""
-    copies_random: float
-    """The share of copies among rows drawn at random from the declared domain."""
     closer: float
     """How often a synthetic row is closer to its closest original row than a fresh row is; ties count half."""
     closer_usual: float
@@ -69,7 +66,6 @@ class NearestRows:
 
     @property
     def reading(self) -> str:
-        """The same in sentences, without a row."""
         judged = (
             "That is more than chance explains: check whether rows were passed through."
             if self.alarming
@@ -98,14 +94,7 @@ def nearest_rows(
     """Compare synthetic rows with the original rows they are closest to.
 
     The distance of two rows is the mean over columns: numbers and ordered labels by their share of the declared range,
-    other labels and missing values 0 if equal, else 1.
-
-    Args:
-        private: The original.
-        synthetic: Rows with the schema's columns.
-        rng: Chooses the rows that are looked at.
-        rows: How many of each kind.
-        progress: Told about stages; raises to cancel.
+    other labels and missing values 0 if equal, else 1. ``rng`` chooses the rows that are looked at.
     """
     check_int("rows", rows, 10, 10**6)
     if private.n < 2:
@@ -115,7 +104,7 @@ def nearest_rows(
     original, made = _points(private), _points(PrivateTable(synthetic, private.schema))
     uniform = _points(uniform_rows(private, min(rows, private.n), rng))
     hashes = _hashes(original)
-    copies, random_copies = (float(np.isin(_hashes(points), hashes).mean()) for points in (made, uniform))
+    copies = float(np.isin(_hashes(made), hashes).mean())
     _, times = np.unique(hashes, return_counts=True)
     fresh_copies = float(times[times > 1].sum() / len(original))
     progress("Looking for the closest rows", 0.2)
@@ -128,7 +117,6 @@ def nearest_rows(
     return NearestRows(
         copies=copies,
         copies_fresh=fresh_copies,
-        copies_random=random_copies,
         copies_usual=_usual_share(fresh_copies, len(original), len(made)),
         closer=effect_size(to_fresh, to_made),
         # Null variance of U / (n m), ties left out: they can only lower it.
@@ -142,15 +130,13 @@ def nearest_rows(
 
 def _points(table: PrivateTable) -> FloatArray:
     """One line per row: numbers and ordered labels as shares of their range, other labels by their index."""
-    return np.column_stack([_coordinate(table, column) for column in table.schema])
-
-
-def _coordinate(table: PrivateTable, column: Column) -> FloatArray:
-    if has_order(column):
-        return scaled(table, column, missing=MISSING)
-    positions = table.positions(column.name)
-    values = positions.values.astype(np.float64)
-    return values if positions.missing is None else np.where(positions.missing, MISSING, values)
+    coordinates = [
+        scaled(table, column, MISSING)
+        if has_order(column)
+        else np.nan_to_num(position_values(table, column.name), nan=MISSING)
+        for column in table.schema
+    ]
+    return np.column_stack(coordinates)
 
 
 def _hashes(points: FloatArray) -> IntArray:

@@ -13,13 +13,13 @@ import pandas as pd
 
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.diagnostics.base import Diagnostic, Measure, Result, Scale, TablePair, measure_each
+from dpsynth_core.diagnostics.features import position_values
 from dpsynth_core.diagnostics.total_variation import SCALE, coarse, total_variation, variation_measure
 from dpsynth_core.errors import check_int
 from dpsynth_core.inference.group_comparison import ordered
 from dpsynth_core.inference.proportions import NORMAL_QUANTILE
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.table.encoding import codec_for
-from dpsynth_core.table.private_table import PrivateTable
 
 PAIR = " × "
 
@@ -50,7 +50,6 @@ class PairsDiagnostic(Diagnostic):
         check_int("draws", self.draws, 20, 100_000)
 
     def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
-        """Every pair, worst first."""
         pairs = [(PAIR.join(names), names) for names in combinations(pair.names, 2)]
         if not pairs:
             return self.unable("There is only one column, so there are no pairs.")
@@ -95,7 +94,7 @@ def correlation_differences(pair: TablePair) -> pd.DataFrame:
     A correlation of columns that do not vary, or of fewer than four rows, does not exist and is left empty.
     """
     names = [column.name for column in pair.original.schema if ordered(column)]
-    values = [_numbers(table, names) for table in (pair.original, pair.synthetic)]
+    values = [{name: position_values(table, name) for name in names} for table in (pair.original, pair.synthetic)]
     rows = []
     for first, second in combinations(names, 2):
         (r, n), (s, m) = (_correlation(table[first], table[second]) for table in values)
@@ -103,15 +102,6 @@ def correlation_differences(pair: TablePair) -> pd.DataFrame:
         error = math.sqrt((1 - r * r) ** 2 / max(n - 1, 1) + (1 - s * s) ** 2 / max(m - 1, 1))
         rows.append((first, second, r, s, s - r, s - r - NORMAL_QUANTILE * error, s - r + NORMAL_QUANTILE * error))
     return pd.DataFrame(rows, columns=["first", "second", "original", "synthetic", "difference", "low", "high"])
-
-
-def _numbers(table: PrivateTable, names: list[str]) -> dict[str, FloatArray]:
-    out = {}
-    for name in names:
-        positions = table.positions(name)
-        values = positions.values.astype(np.float64)
-        out[name] = values if positions.missing is None else np.where(positions.missing, np.nan, values)
-    return out
 
 
 def _correlation(x: FloatArray, y: FloatArray) -> tuple[float, int]:

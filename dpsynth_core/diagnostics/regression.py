@@ -15,16 +15,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from dpsynth_core.arrays import FloatArray
-from dpsynth_core.diagnostics.base import (
-    Diagnostic,
-    Measure,
-    Result,
-    Scale,
-    TablePair,
-    Verdict,
-    judge,
-    worst_verdict,
-)
+from dpsynth_core.diagnostics.base import Diagnostic, Measure, Result, Scale, TablePair, Verdict, judge, worst_verdict
 from dpsynth_core.errors import DPSynthError, check_choice, check_int
 from dpsynth_core.inference.proportions import NORMAL_QUANTILE, UPPER_TAIL
 from dpsynth_core.inference.regression.design import Design, build, choose, estimable, is_logistic
@@ -72,9 +63,7 @@ class RegressionDiagnostic(Diagnostic):
     )
     scale: ClassVar[Scale] = Scale(
         name="interval gap",
-        low=0.0,
         high=LARGEST_GAP,
-        better="lower",
         good="no more than a fresh sample of the original would show; beyond 1 the intervals do not overlap",
     )
 
@@ -98,7 +87,6 @@ class RegressionDiagnostic(Diagnostic):
             Budget.of(self.epsilon)
 
     def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
-        """Every slope, worst first."""
         progress("Choosing the regression", 0.0)
         rows = min(pair.original.n, pair.synthetic.n)
         outcome, *predictors = choose(pair.original, self.outcome, self.predictors, rows) or ("",)

@@ -24,13 +24,7 @@ READINGS: dict[Verdict, str] = {
     "fair": "a difference that shows in a picture.",
     "poor": "a strong difference.",
 }
-SCALE = Scale(
-    name="total variation",
-    low=0.0,
-    high=1.0,
-    better="lower",
-    good="no more than a fresh sample of the original would show",
-)
+SCALE = Scale(name="total variation", good="no more than a fresh sample of the original would show")
 
 
 def total_variation(first: NDArray[np.number], second: NDArray[np.number]) -> FloatArray:

@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -65,7 +66,6 @@ class HistogramLaw(ABC):
         """Synthetic counts of tables that are flat in the schema's order."""
 
     def run(self, counts: IntArray | FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Synthetic counts for each table of original counts."""
         out = np.empty(counts.shape)
         step = max(1, CELLS_AT_ONCE // math.prod(self.shape))
         for start in range(0, len(counts), step):
@@ -133,7 +133,6 @@ class NoisyCounts(HistogramLaw):
         return from_noisy_counts(released, self.n, self.scale)
 
     def statistic(self, released: FloatArray, indices: GroupIndices) -> FloatArray:
-        """The standardised U of what stands out from the noise."""
         return weighted_z(*indices.of(released if self.threshold > 1 else self._standing_out(released)))
 
     def _standing_out(self, released: FloatArray) -> FloatArray:
@@ -142,8 +141,7 @@ class NoisyCounts(HistogramLaw):
         invented = math.prod(self.shape) * a / (1 - a * a)  # sum of E max(0, DLap) over the cells
         cut = CUT * math.log(self.shape[1]) * self.scale * self.rows / (self.n + invented)
         together = released.sum(axis=1, keepdims=True)
-        kept: FloatArray = released * np.maximum(0.0, 1 - cut / np.maximum(together, 1e-300))
-        return kept
+        return np.asarray(released * np.maximum(0.0, 1 - cut / np.maximum(together, 1e-300)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +156,6 @@ class SmoothedCounts(HistogramLaw):
         return rng.multinomial(self.rows, chances).astype(np.float64)
 
     def nuisance(self, released: FloatArray) -> Nuisance:
-        """Take the smoothing out again."""
         return from_smoothed_counts(released, self.n, self.alpha)
 
     def statistic(self, released: FloatArray, indices: GroupIndices) -> FloatArray:
@@ -189,28 +186,14 @@ def law_of(
     mechanism: Mechanism, shape: tuple[int, int], n: int, epsilon: Fraction, *, group_first: bool = True
 ) -> HistogramLaw | None:
     """The law of a histogram mechanism on a table of a group and a value, epsilon per row; None for any other."""
-    rows = mechanism.rows or n
+    if not isinstance(mechanism, HISTOGRAMS):
+        return None
+    rows, centre = mechanism.rows or n, mechanism.placement == "centre"
+    table: dict[str, Any] = {"shape": shape, "n": n, "rows": rows, "centre": centre, "group_first": group_first}
     if isinstance(mechanism, SmoothedHistogram):
         alpha = smoothing_constant(epsilon, rows) if mechanism.smoothing == "tight" else 2 * rows / epsilon
-        return SmoothedCounts(
-            shape=shape,
-            n=n,
-            rows=rows,
-            centre=mechanism.placement == "centre",
-            group_first=group_first,
-            alpha=float(alpha),
-        )
-    if not isinstance(mechanism, PerturbedHistogram | KDGrid):
-        return None
+        return SmoothedCounts(**table, alpha=float(alpha))
     scale, threshold = HISTOGRAM_SENSITIVITY / epsilon, 1
     if isinstance(mechanism, KDGrid):
         threshold = mechanism.threshold or spurious_threshold(math.prod(shape), n, scale)
-    return NoisyCounts(
-        shape=shape,
-        n=n,
-        rows=rows,
-        centre=mechanism.placement == "centre",
-        group_first=group_first,
-        scale=float_up(Fraction(scale)),
-        threshold=threshold,
-    )
+    return NoisyCounts(**table, scale=float_up(Fraction(scale)), threshold=threshold)

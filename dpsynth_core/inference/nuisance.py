@@ -51,9 +51,8 @@ def from_smoothed_counts(released: FloatArray, n: int, alpha: float) -> Nuisance
     _, groups, values = released.shape
     total = n + groups * values * alpha
     unsmoothed = released * (total / released.sum(axis=(1, 2))[:, None, None]) - alpha
-    return Nuisance(
-        sizes=_rounded(unsmoothed.sum(axis=2), n), chances=_normalised(project_to_simplex(unsmoothed.sum(axis=1), n))
-    )
+    chances = project_to_simplex(unsmoothed.sum(axis=1), n)
+    return Nuisance(sizes=_rounded(unsmoothed.sum(axis=2), n), chances=_normalised(chances))
 
 
 def from_noisy_counts(released: FloatArray, n: int, scale: float) -> Nuisance:
@@ -77,8 +76,7 @@ def from_noisy_counts(released: FloatArray, n: int, scale: float) -> Nuisance:
 
 
 def _normalised(weights: FloatArray) -> FloatArray:
-    scaled: FloatArray = weights / weights.sum(axis=1, keepdims=True)
-    return scaled
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 def _rounded(sizes: FloatArray, n: int) -> IntArray:

@@ -59,13 +59,8 @@ class CountedRelease:
         table = PrivateTable(synthetic, schema)
         shape = axes[group].size, axes[value].size
         index = np.ravel_multi_index((axes[group].locate(table), axes[value].locate(table)), shape)
-        law = law_of(
-            mechanism,
-            shape,
-            release.n,
-            budget.per_row(schema.rows_per_person).epsilon,
-            group_first=schema.names[0] == group,
-        )
+        epsilon = budget.per_row(schema.rows_per_person).epsilon
+        law = law_of(mechanism, shape, release.n, epsilon, group_first=schema.names[0] == group)
         if law is None:
             return None
         first, second = comparison.codes
@@ -76,6 +71,5 @@ class CountedRelease:
         )
 
     def statistics(self, simulations: int, rng: np.random.Generator) -> tuple[float, FloatArray]:
-        """The release's own statistic and those of simulated null releases."""
         observed, simulated = null_statistics(self.law, self.counts[None], self.indices, simulations, rng)
         return float(observed[0]), simulated[0]

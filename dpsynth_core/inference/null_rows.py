@@ -29,17 +29,26 @@ RUNS_PER_TASK = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Runs:
-    """A few runs, as they travel to a worker."""
+class _NullRuns:
+    """What is needed to run the mechanism again in a worker."""
 
     mechanism: Mechanism
     schema: Schema
     budget: Budget
     table: pd.DataFrame
-    group: str
     rows: int
-    comparisons: tuple[GroupComparison, ...]
-    seeds: tuple[int, ...]
+    comparisons: Sequence[GroupComparison]
+
+    def statistics(self, seeds: Sequence[int]) -> FloatArray:
+        return np.array([row_statistics(self.comparisons, self._release(seed)) for seed in seeds])
+
+    def _release(self, seed: int) -> pd.DataFrame:
+        group = self.comparisons[0].group.name
+        order = np.random.default_rng(seed).permutation(len(self.table))
+        shuffled = self.table.assign(**{group: self.table[group].take(order).reset_index(drop=True)})
+        private, budget = PrivateTable(shuffled, self.schema), self.budget
+        release = synthesize(private, self.mechanism, epsilon=budget.epsilon, delta=budget.delta, seed=seed)
+        return release.sample(self.rows)
 
 
 def row_statistics(comparisons: Sequence[GroupComparison], table: pd.DataFrame) -> FloatArray:
@@ -72,33 +81,13 @@ def null_releases(
     if len(synthetic) != release.n:  # the null table must have as many rows as the original had
         base = synthetic.iloc[rng.integers(0, len(synthetic), release.n)].reset_index(drop=True)
     seeds = [int(seed) for seed in rng.integers(0, 2**62, simulations)]
-    tasks = [
-        _Runs(
-            mechanism=release.mechanism,
-            schema=release.schema,
-            budget=budget,
-            table=base,
-            group=comparisons[0].group.name,
-            rows=len(synthetic),
-            comparisons=tuple(comparisons),
-            seeds=tuple(seeds[start : start + RUNS_PER_TASK]),
-        )
-        for start in range(0, simulations, RUNS_PER_TASK)
-    ]
-    return np.concatenate(run_all(_run, tasks, stage=STAGE, progress=progress, workers=workers))
-
-
-def _run(runs: _Runs) -> FloatArray:
-    out = []
-    for seed in runs.seeds:
-        order = np.random.default_rng(seed).permutation(len(runs.table))
-        shuffled = runs.table.assign(**{runs.group: runs.table[runs.group].take(order).reset_index(drop=True)})
-        again = synthesize(
-            PrivateTable(shuffled, runs.schema),
-            runs.mechanism,
-            epsilon=runs.budget.epsilon,
-            delta=runs.budget.delta,
-            seed=seed,
-        )
-        out.append(row_statistics(runs.comparisons, again.sample(runs.rows)))
-    return np.array(out)
+    tasks = [seeds[start : start + RUNS_PER_TASK] for start in range(0, simulations, RUNS_PER_TASK)]
+    runs = _NullRuns(
+        mechanism=release.mechanism,
+        schema=release.schema,
+        budget=budget,
+        table=base,
+        rows=len(synthetic),
+        comparisons=comparisons,
+    )
+    return np.concatenate(run_all(runs.statistics, tasks, stage=STAGE, progress=progress, workers=workers))

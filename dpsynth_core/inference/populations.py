@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,22 +21,8 @@ MEAN, NULL_STD, SIGNAL_STD = 50.0, 2.0, 1.0
 VALUE, GROUP = "value", "group"
 
 
-class GroupDistribution(ABC):
-    """One group's distribution before it is fitted into the declared range."""
-
-    @abstractmethod
-    def below(self, x: FloatArray) -> FloatArray:
-        """P(X <= x)."""
-
-    @abstractmethod
-    def draw(self, rng: np.random.Generator, size: tuple[int, int]) -> FloatArray:
-        """Independent values."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class NormalDistribution(GroupDistribution):
-    """The normal law."""
-
+class NormalDistribution:
     mean: float
     std: float
 
@@ -45,12 +31,11 @@ class NormalDistribution(GroupDistribution):
         return np.asarray(ndtr((x - self.mean) / self.std), dtype=np.float64)
 
     def draw(self, rng: np.random.Generator, size: tuple[int, int]) -> FloatArray:
-        """Independent values."""
         return rng.normal(self.mean, self.std, size)
 
 
 @dataclass(frozen=True, kw_only=True)
-class HistogramDistribution(GroupDistribution):
+class HistogramDistribution:
     """Any histogram over the declared range, uniform within its cells, moved by ``shift``."""
 
     shares: tuple[float, ...]
@@ -58,7 +43,7 @@ class HistogramDistribution(GroupDistribution):
     lower: float
     upper: float
     shift: float = 0.0
-    """How far it is moved, in units of the value."""
+    """In units of the value."""
 
     @cached_property
     def _edges(self) -> FloatArray:
@@ -67,8 +52,7 @@ class HistogramDistribution(GroupDistribution):
     @cached_property
     def _ends(self) -> FloatArray:
         ends = np.concatenate([[0.0], np.cumsum(self.shares)])
-        scaled: FloatArray = ends / ends[-1]
-        return scaled
+        return np.asarray(ends / ends[-1])
 
     @property
     def std(self) -> float:
@@ -82,10 +66,13 @@ class HistogramDistribution(GroupDistribution):
         return np.interp(x - self.shift, self._edges, self._ends)
 
     def draw(self, rng: np.random.Generator, size: tuple[int, int]) -> FloatArray:
-        """Independent values."""
         cell = rng.choice(len(self.shares), size=size, p=np.diff(self._ends))
         width = self._edges[1] - self._edges[0]
         return np.asarray(self._edges[cell] + width * rng.random(size) + self.shift)
+
+
+GroupDistribution: TypeAlias = NormalDistribution | HistogramDistribution
+"""One group's distribution before it is fitted into the declared range."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,26 +89,13 @@ class Population:
 
     @property
     def n(self) -> int:
-        """All rows."""
         return self.n1 + self.n2
 
     def schema(self, bins: int) -> Schema:
         """Public facts of a table of the two groups."""
-        return Schema.from_dict(
-            {
-                "columns": [
-                    {"name": GROUP, "kind": "boolean", "public": True},
-                    {
-                        "name": VALUE,
-                        "kind": "continuous",
-                        "lower": self.lower,
-                        "upper": self.upper,
-                        "bins": bins,
-                        "public": True,
-                    },
-                ]
-            }
-        )
+        group = {"name": GROUP, "kind": "boolean", "public": True}
+        value = {"name": VALUE, "kind": "continuous", "lower": self.lower, "upper": self.upper, "bins": bins}
+        return Schema.from_dict({"columns": [group, {**value, "public": True}]})
 
     def counts(self, tables: int, bins: int, rng: np.random.Generator) -> IntArray:
         """Counts by group (False first) and cell of that many tables: the law of drawing rows and counting them."""
@@ -170,5 +144,4 @@ def populations(
     if shares.ndim != 1 or not np.isfinite(shares).all() or (shares < 0).any() or not shares.sum() > 0:
         raise ParameterError("shape", f"{shares.shape}", allowed="one share from 0 for each cell, not all of them 0")
     flat = HistogramDistribution(shares=tuple((shares / shares.sum()).tolist()), lower=lower, upper=upper)
-    moved = HistogramDistribution(shares=flat.shares, lower=lower, upper=upper, shift=effect * flat.std)
-    return of(flat, flat), of(moved, flat)
+    return of(flat, flat), of(replace(flat, shift=effect * flat.std), flat)

@@ -26,22 +26,18 @@ class Proportion:
 
     @property
     def estimate(self) -> float:
-        """The share."""
         return self.count / self.reps
 
     @property
     def low(self) -> float:
-        """Lower end of the interval."""
         return self._interval[0]
 
     @property
     def high(self) -> float:
-        """Upper end of the interval."""
         return self._interval[1]
 
     @property
     def complement(self) -> Proportion:
-        """How often it did not happen."""
         return Proportion(count=self.reps - self.count, reps=self.reps)
 
     @cached_property

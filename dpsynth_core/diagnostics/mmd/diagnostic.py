@@ -51,11 +51,7 @@ class MMDDiagnostic(Diagnostic):
         "uniformly from the declared domain."
     )
     scale: ClassVar[Scale] = Scale(
-        name="MMD",
-        low=0.0,
-        high=math.sqrt(2),
-        better="lower",
-        good="about the distance between two halves of the original",
+        name="MMD", high=math.sqrt(2), good="about the distance between two halves of the original"
     )
 
     exact_rows: int = 12_000
@@ -74,7 +70,6 @@ class MMDDiagnostic(Diagnostic):
         check_int("permuted_rows", self.permuted_rows, 10, 10_000)
 
     def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
-        """The distance, its references, and what chance alone would give."""
         if min(pair.original.n, pair.synthetic.n) < 2:
             return self.unable("A table has fewer than two rows, so distances between rows do not exist.")
         frequent = frequent_labels(pair.original)
@@ -122,8 +117,7 @@ class MMDDiagnostic(Diagnostic):
 
 def median_gamma(points: FloatArray, rng: np.random.Generator) -> float:
     """The kernel's rate from the median square distance between rows: internal, because it looks at them."""
-    part = _some(points, GAMMA_ROWS, rng)
-    squares = _square_distances(part)
+    squares = _square_distances(_some(points, GAMMA_ROWS, rng))
     positive = squares[squares > 1e-12]  # rounding leaves a little between equal rows
     return 1.0 / float(np.median(positive)) if len(positive) else 1.0
 
@@ -139,13 +133,7 @@ def mmd_with_error(x: FloatArray, y: FloatArray, gamma: float) -> tuple[float, f
 
 
 def permutation_test(
-    x: FloatArray,
-    y: FloatArray,
-    gamma: float,
-    rng: np.random.Generator,
-    *,
-    permutations: int = 499,
-    max_rows: int = 1_500,
+    x: FloatArray, y: FloatArray, gamma: float, rng: np.random.Generator, *, permutations: int, max_rows: int
 ) -> tuple[float, FloatArray]:
     """P-value of "both tables come from one law" and the distances under it, scaled to the tables' sizes.
 

@@ -51,7 +51,9 @@ def mmd(
         >>> mmd([[0.0]], [[1.0]], gamma=0.5)  # sqrt(2 - 2 exp(-1/2))
         0.8870956...
     """
-    first = kernel_mean(X, X, gamma, wx, wx) if xx is None else _known(xx)
+    if xx is not None and not 0 <= xx <= 1:
+        raise ParameterError("xx", xx, allowed="an inner product of normalised weights: from 0 to 1")
+    first = kernel_mean(X, X, gamma, wx, wx) if xx is None else float(xx)
     # Equation 1; the difference is never negative but for rounding.
     squared = first - 2 * kernel_mean(X, Y, gamma, wx, wy) + kernel_mean(Y, Y, gamma, wy, wy)
     return math.sqrt(max(0.0, squared))
@@ -65,8 +67,7 @@ def kernel_mean(
     Where both sets are the very same objects, every pair of points is visited once instead of twice.
     """
     rate = _rate(gamma)
-    x, y = _points("X", X), _points("Y", Y)
-    _check_columns("Y", y, x)
+    x, y = _both(X, "Y", Y)
     u = _weights("wx", wx, len(x))
     if X is Y and wx is wy:
         return _self_mean(x, rate, u)
@@ -76,18 +77,12 @@ def kernel_mean(
 def kernel_density(X: ArrayLike, gamma: float, at: ArrayLike, wx: ArrayLike | None = None) -> FloatArray:
     """Kernel density of a weighted point set at each query point: KD(x) = sum_i w_i k(x, x_i)."""
     rate = _rate(gamma)
-    x, queries = _points("X", X), _points("at", at)
-    _check_columns("at", queries, x)
+    x, queries = _both(X, "at", at)
     return _density(x, queries, rate, _weights("wx", wx, len(x)))
 
 
 def sup_density_distance(  # noqa: PLR0917  the order of arguments is that of the other distances
-    X: ArrayLike,
-    Y: ArrayLike,
-    gamma: float,
-    at: ArrayLike,
-    wx: ArrayLike | None = None,
-    wy: ArrayLike | None = None,
+    X: ArrayLike, Y: ArrayLike, gamma: float, at: ArrayLike, wx: ArrayLike | None = None, wy: ArrayLike | None = None
 ) -> float:
     """Largest |KD_P(x) - KD_Q(x)| over the given query points: a lower estimate of the supremum over all x.
 
@@ -130,6 +125,14 @@ def _density(x: FloatArray, at: FloatArray, gamma: float, w: FloatArray) -> Floa
     return out.ravel()[: len(at)]
 
 
+def _both(X: ArrayLike, parameter: str, other: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    x, y = _points("X", X), _points(parameter, other)
+    if y.shape[1] != x.shape[1]:
+        allowed = f"as many columns as the other points: {x.shape[1]}"
+        raise ParameterError(parameter, f"{y.shape[1]} column(s)", allowed=allowed)
+    return x, y
+
+
 def _points(parameter: str, given: ArrayLike) -> FloatArray:
     points = _numbers(parameter, given)
     points = points[:, None] if points.ndim == 1 else points
@@ -162,20 +165,7 @@ def _numbers(parameter: str, given: ArrayLike) -> FloatArray:
     return numbers
 
 
-def _check_columns(parameter: str, points: FloatArray, other: FloatArray) -> None:
-    if points.shape[1] != other.shape[1]:
-        raise ParameterError(
-            parameter, f"{points.shape[1]} column(s)", allowed=f"as many columns as the other points: {other.shape[1]}"
-        )
-
-
 def _rate(gamma: float) -> float:
     if isinstance(gamma, bool) or not isinstance(gamma, int | float | np.number) or not 0 < float(gamma) <= _LARGEST:
         raise ParameterError("gamma", gamma, allowed=f"a number greater than 0, at most {_LARGEST:g}")
     return float(gamma)
-
-
-def _known(xx: float) -> float:
-    if not 0 <= xx <= 1:
-        raise ParameterError("xx", xx, allowed="an inner product of normalised weights: from 0 to 1")
-    return float(xx)

@@ -24,7 +24,6 @@ class RandomMmd:
     """An estimate and its error."""
 
     value: float
-    """Estimated MMD."""
     error: float
     """Standard error over the random frequencies, not over the rows."""
     sampling: float

@@ -27,19 +27,23 @@ _RANK_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogisticScore:
-    """What the regression found."""
+class PMSEScore:
+    """What a model found, and what it would have found in a fresh sample of the original: the null."""
 
     pmse: float
     """Mean square of the propensity score less the share of synthetic rows."""
-    terms: int
-    """Coefficients besides the intercept that the rows can tell apart (k - 1)."""
     expected: float
     """Mean under the null."""
     std: float
     """Under the null."""
+    usual: float
+    """The ratio that a fresh sample hardly ever exceeds."""
+    error: float
+    """Half the width of the ratio's 95% interval."""
     c: float
     """Share of synthetic rows."""
+    terms: float
+    """Coefficients besides the intercept that the rows can tell apart (k - 1); not a number for trees."""
 
     @property
     def ratio(self) -> float:
@@ -49,17 +53,10 @@ class LogisticScore:
     @property
     def standardised(self) -> float:
         """Standard deviations above the mean under the null."""
-        return (self.pmse - self.expected) / self.std
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Large-sample 95% interval of the ratio: a chi-square with excess L has variance 2 (k - 1) + 4 L."""
-        chi = self.ratio * self.terms
-        spread = NORMAL_QUANTILE * math.sqrt(2 * self.terms + 4 * max(chi - self.terms, 0.0)) / self.terms
-        return max(0.0, self.ratio - spread), self.ratio + spread
+        return (self.pmse - self.expected) / self.std if self.std else math.nan
 
 
-def logistic_pmse(original: Features, synthetic: Features, order: int = 1) -> LogisticScore | None:
+def logistic_pmse(original: Features, synthetic: Features, order: int = 1) -> PMSEScore | None:
     """Fit and compare with the null; None where no coordinate varies, so that nothing can be told apart."""
     values = np.concatenate([original.values, synthetic.values])
     design = _whitened(_expanded(values, original.owner, order))
@@ -67,16 +64,14 @@ def logistic_pmse(original: Features, synthetic: Features, order: int = 1) -> Lo
         return None
     label = np.repeat([0, 1], [len(original.values), len(synthetic.values)])
     c, rows = float(label.mean()), len(label)
-    scores = _scores(design, label)
-    unit = (1 - c) ** 2 * c / rows
+    pmse = float(np.mean((_scores(design, label) - c) ** 2))
     terms = design.shape[1]
-    return LogisticScore(
-        pmse=float(np.mean((scores - c) ** 2)),
-        terms=terms,
-        expected=terms * unit,
-        std=math.sqrt(2 * terms) * unit,
-        c=c,
-    )
+    unit = (1 - c) ** 2 * c / rows
+    expected, std = terms * unit, math.sqrt(2 * terms) * unit
+    # In large samples: a chi-square with excess L has variance 2 (k - 1) + 4 L.
+    error = NORMAL_QUANTILE * math.sqrt(2 * terms + 4 * terms * max(pmse / expected - 1, 0.0)) / terms
+    usual = 1 + NORMAL_QUANTILE * std / expected
+    return PMSEScore(pmse=pmse, expected=expected, std=std, usual=usual, error=error, c=c, terms=terms)
 
 
 def term_count(owner: tuple[str, ...], order: int) -> int:

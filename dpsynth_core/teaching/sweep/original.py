@@ -68,8 +68,8 @@ class Original:
         other = features(synthetic, self.labels)
         rows = _sample(other.values, PMSE_ROWS, rng)
         score = logistic_pmse(
-            type(other)(values=self.pmse_rows, owner=other.owner, labels=other.labels),
-            type(other)(values=rows, owner=other.owner, labels=other.labels),
+            type(other)(values=self.pmse_rows, owner=other.owner),
+            type(other)(values=rows, owner=other.owner),
         )
         if score is not None:
             measured["pmse"] = score.ratio

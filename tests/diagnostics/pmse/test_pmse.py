@@ -17,7 +17,7 @@ from dpsynth_core.diagnostics.pmse.logistic import affordable_order, logistic_pm
 
 def points(values: np.ndarray, owner: tuple[str, ...] | None = None) -> Features:
     names = owner or tuple(f"x{i}" for i in range(values.shape[1]))
-    return Features(values=values, owner=names, labels=names)
+    return Features(values=values, owner=names)
 
 
 def plain_pmse(original: np.ndarray, synthetic: np.ndarray) -> float:
