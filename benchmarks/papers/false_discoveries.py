@@ -15,8 +15,8 @@ from functools import partial
 import numpy as np
 
 from benchmarks.papers.base import CellValue, Estimate, ResultTable, RunOptions
-from dpsynth_core.inference import ErrorRates, Proportion, error_rates
-from dpsynth_core.inference.experiments import ALPHA, TestKind
+from dpsynth_core.inference.experiments import ALPHA, ErrorRates, TestKind, error_rates
+from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.dp_gan.mechanism import DPGAN
 from dpsynth_core.mechanisms.mwem.mechanism import MWEM

@@ -14,7 +14,10 @@ from dpsynth_core.charts.columns import show_ticks
 from dpsynth_core.charts.palette import GOOD, ORIGINAL, REFERENCE, SYNTHETIC, WARNING
 from dpsynth_core.charts.theme import Chart, add_band, new_figure, new_panels, plain
 from dpsynth_core.diagnostics.total_variation import coarse
-from dpsynth_core.inference import ErrorRates, GroupComparison, Proportion, Reliability
+from dpsynth_core.inference.experiments import ErrorRates
+from dpsynth_core.inference.group_comparison import GroupComparison
+from dpsynth_core.inference.proportions import Proportion
+from dpsynth_core.inference.reliability import Reliability
 from dpsynth_core.table.encoding import codec_for
 from dpsynth_core.teaching.false_discovery import FalseDiscoveryReplay
 

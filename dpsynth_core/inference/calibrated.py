@@ -80,12 +80,11 @@ def calibrated_mann_whitney(
         progress: Told the share that is done; raises to cancel.
         workers: Processes to use where the mechanism itself must run. None: one for each core.
     """
-    comparison = GroupComparison.of(release.schema, value=value, group=group, levels=levels)
+    chosen = [GroupComparison.of(release.schema, value=value, group=group, levels=levels)]
     synthetic = release.sample() if table is None else table
-    (found,) = calibrate(
-        release, [comparison], synthetic, simulations=simulations, seed=seed, progress=progress, workers=workers
-    )
-    return found
+    return calibrate(
+        release, chosen, synthetic, simulations=simulations, seed=seed, progress=progress, workers=workers
+    )[0]
 
 
 def calibrate(
@@ -111,15 +110,9 @@ def calibrate(
         progress(STAGE, 0.0)
         observed, simulated = counted.statistics(simulations or IN_COUNTS, rng)
         return [_outcome(observed, simulated, ordinary[0], "counts")]
+    times = simulations or IN_ROWS
     drawn = null_releases(
-        release,
-        comparisons,
-        synthetic,
-        budget=budget,
-        simulations=simulations or IN_ROWS,
-        rng=rng,
-        progress=progress,
-        workers=workers,
+        release, comparisons, synthetic, budget=budget, simulations=times, rng=rng, progress=progress, workers=workers
     )
     found = row_statistics(comparisons, synthetic)
     return [_outcome(found[i], drawn[:, i], ordinary[i], "rows") for i in range(len(comparisons))]

@@ -70,22 +70,21 @@ class ErrorRates:
     @classmethod
     def of(
         cls,
-        null: FloatArray,
-        signal: FloatArray,
+        pvalues: Sequence[FloatArray],
         *,
         test: TestKind,
         epsilon: float,
-        n1: int,
-        n2: int,
+        groups: Population,
         effect: float,
         alpha: float,
     ) -> ErrorRates:
         """From p-values without and with a difference; not a number where there was nothing to test."""
+        null, signal = pvalues
         return cls(
             test=test,
             epsilon=epsilon,
-            n1=n1,
-            n2=n2,
+            n1=groups.n1,
+            n2=groups.n2,
             effect=effect,
             alpha=alpha,
             type_one=Proportion(count=int((null <= alpha).sum()), reps=len(null)),
@@ -95,7 +94,6 @@ class ErrorRates:
 
     @property
     def power(self) -> Proportion:
-        """Differences found."""
         return self.type_two.complement
 
 
@@ -160,10 +158,9 @@ def error_rates(
         delta = DELTA if needed else 0
     budget = Budget.of(epsilon, delta)
     experiment = Experiment(mechanism=mechanism, budget=budget, bins=bins, test=test, simulations=simulations)
-    null, signal = experiment.pvalues(both, reps, np.random.SeedSequence(seed), progress, workers)
-    return ErrorRates.of(
-        null, signal, test=test, epsilon=float(budget.epsilon), n1=n1, n2=n - n1, effect=effect, alpha=alpha
-    )
+    pvalues = experiment.pvalues(both, reps, np.random.SeedSequence(seed), progress, workers)
+    spent = float(budget.epsilon)
+    return ErrorRates.of(pvalues, test=test, epsilon=spent, groups=both[0], effect=effect, alpha=alpha)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,14 +254,30 @@ class Experiment:
         tasks = []
         for population, child in zip(each, stream.spawn(len(each)), strict=True):
             streams = child.spawn(reps)
-            tasks += [
-                _ExperimentBatch(
-                    experiment=self, population=population, streams=tuple(streams[start : start + RUNS_PER_TASK])
-                )
-                for start in range(0, reps, RUNS_PER_TASK)
-            ]
-        done = run_all(_repeat, tasks, stage="Simulating releases", progress=progress, workers=workers)
+            tasks += [(population, streams[start : start + RUNS_PER_TASK]) for start in range(0, reps, RUNS_PER_TASK)]
+        done = run_all(self._repeat, tasks, stage="Simulating releases", progress=progress, workers=workers)
         return np.split(np.concatenate(done), len(each))
+
+    def _repeat(self, task: tuple[Population, Sequence[np.random.SeedSequence]]) -> FloatArray:
+        population, streams = task
+        return np.array([self._one(population, np.random.default_rng(stream)) for stream in streams])
+
+    def _one(self, population: Population, rng: np.random.Generator) -> float:
+        """One repetition by the mechanism itself."""
+        schema, budget = population.schema(self.bins), self.budget
+        table = pd.DataFrame({GROUP: np.arange(population.n) >= population.n1, VALUE: population.rows(1, rng)[0]})
+        private, seed = PrivateTable(table, schema), int(rng.integers(2**62))
+        assert self.mechanism is not None  # noqa: S101  checked before anything was sent here
+        release = synthesize(private, self.mechanism, epsilon=budget.epsilon, delta=budget.delta, seed=seed)
+        synthetic, comparison = release.sample(), GroupComparison.of(schema, value=VALUE, group=GROUP)
+        try:
+            if self.test == "ordinary":
+                return comparison.test(synthetic).pvalue
+            seed = int(rng.integers(2**62))
+            (found,) = calibrate(release, [comparison], synthetic, simulations=self.simulations, seed=seed, workers=1)
+        except GroupsError:
+            return float("nan")
+        return found.pvalue
 
 
 def doubled_us(population: Population, reps: int, rng: np.random.Generator, progress: Progress) -> IntArray:
@@ -303,46 +316,3 @@ def ordinary_pvalues(released: FloatArray, rng: np.random.Generator, *, centre: 
     std = np.sqrt(np.where(defined, pairs / 12 * (tests.n1 + tests.n2 + 1), 1.0))
     pvalue = np.clip(erfc((np.abs(u - pairs / 2) - 0.5) / std / np.sqrt(2.0)), 0.0, 1.0)
     return np.where(defined, pvalue, np.nan)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _ExperimentBatch:
-    """A few repetitions, as they travel to a worker."""
-
-    experiment: Experiment
-    population: Population
-    streams: tuple[np.random.SeedSequence, ...]
-
-
-def _repeat(work: _ExperimentBatch) -> FloatArray:
-    return np.array([_one(work.experiment, work.population, stream) for stream in work.streams])
-
-
-def _one(experiment: Experiment, population: Population, stream: np.random.SeedSequence) -> float:
-    """One repetition by the mechanism itself."""
-    rng = np.random.default_rng(stream)
-    schema = population.schema(experiment.bins)
-    table = pd.DataFrame({GROUP: np.arange(population.n) >= population.n1, VALUE: population.rows(1, rng)[0]})
-    assert experiment.mechanism is not None  # noqa: S101  checked before anything was sent here
-    release = synthesize(
-        PrivateTable(table, schema),
-        experiment.mechanism,
-        epsilon=experiment.budget.epsilon,
-        delta=experiment.budget.delta,
-        seed=int(rng.integers(2**62)),
-    )
-    synthetic, comparison = release.sample(), GroupComparison.of(schema, value=VALUE, group=GROUP)
-    try:
-        if experiment.test == "ordinary":
-            return comparison.test(synthetic).pvalue
-        (found,) = calibrate(
-            release,
-            [comparison],
-            synthetic,
-            simulations=experiment.simulations,
-            seed=int(rng.integers(2**62)),
-            workers=1,
-        )
-    except GroupsError:
-        return float("nan")
-    return found.pvalue

@@ -33,18 +33,12 @@ class GroupComparison:
         if value == group:
             raise SchemaError(value, "group", group, allowed="another column than the value")
         if not ordered(values):
-            raise SchemaError(
-                value, "kind", values.kind, allowed="a kind with an order: continuous, integer, ordinal, date, boolean"
-            )
+            kinds = "a kind with an order: continuous, integer, ordinal, date, boolean"
+            raise SchemaError(value, "kind", values.kind, allowed=kinds)
         labels = group_labels(groups)
         if levels is None and len(labels) != 2:
-            raise SchemaError(
-                group,
-                "levels",
-                len(labels),
-                allowed="two levels",
-                remedy="Choose a column with two levels, or two of this column's with ``levels``.",
-            )
+            remedy = "Choose a column with two levels, or two of this column's with ``levels``."
+            raise SchemaError(group, "levels", len(labels), allowed="two levels", remedy=remedy)
         first, second = check_levels(labels if levels is None else levels)
         for level in (first, second):
             if level not in labels:
@@ -53,7 +47,6 @@ class GroupComparison:
 
     @property
     def codes(self) -> tuple[int, int]:
-        """The two groups' codes."""
         labels = group_labels(self.group)
         return labels.index(self.levels[0]), labels.index(self.levels[1])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from dpsynth_core.errors import ParameterError, check_between
+from dpsynth_core.errors import ParameterError
 from dpsynth_core.inference.calibrated import CalibratedMannWhitney, calibrate
 from dpsynth_core.inference.experiments import ALPHA
 from dpsynth_core.inference.group_comparison import GroupComparison, ordered
@@ -28,7 +27,7 @@ class PairTest:
     synthetic: MannWhitney | None
     """The ordinary test on the synthetic table; None where there is nothing to test."""
     calibrated: CalibratedMannWhitney | None
-    """The calibrated test, if it was asked for."""
+    """If it was asked for."""
     original: MannWhitney | None
     """The ordinary test on the original, if given: private, for internal review."""
     holm: float | None
@@ -45,7 +44,6 @@ class PairTest:
         return None if test is None else test.pvalue
 
     def row(self) -> dict[str, Any]:
-        """As a line of a table."""
         ordinary = self.synthetic
         return {
             "column": self.value,
@@ -65,8 +63,6 @@ class AllPairTests:
     """All tests against one group."""
 
     group: str
-    levels: tuple[Any, Any]
-    alpha: float
     pairs: tuple[PairTest, ...]
     """One for each ordered column, the smallest p-value first."""
     releasable: bool
@@ -74,30 +70,27 @@ class AllPairTests:
 
     @property
     def tested(self) -> int:
-        """How many tests were made."""
         return sum(pair.pvalue is not None for pair in self.pairs)
 
     @property
     def by_chance(self) -> float:
         """Low p-values to expect if no column differed and the test were valid."""
-        return self.alpha * self.tested
+        return ALPHA * self.tested
 
     @property
     def sentence(self) -> str:
-        """How to read the table."""
         pvalues = ([getattr(pair, name) for pair in self.pairs] for name in ("pvalue", "holm", "bh"))
-        low, holm, bh = (sum(p is not None and p <= self.alpha for p in each) for each in pvalues)
+        low, holm, bh = (sum(p is not None and p <= ALPHA for p in each) for each in pvalues)
         calibrated = any(pair.calibrated is not None for pair in self.pairs)
         kind = "calibrated" if calibrated else "ordinary"
         warning = "" if calibrated else " The ordinary test mistakes noise for a difference: calibrate it first."
         return (
-            f"{self.tested} {kind} tests at level {self.alpha:g}: {low} with a low p-value, where about "
+            f"{self.tested} {kind} tests at level {ALPHA:g}: {low} with a low p-value, where about "
             f"{self.by_chance:.2g} would be expected by chance alone if nothing differed and the test were valid. "
             f"After correction for the number of tests {holm} (Holm) or {bh} (Benjamini-Hochberg) remain.{warning}"
         )
 
     def frame(self) -> pd.DataFrame:
-        """As a table."""
         return pd.DataFrame([pair.row() for pair in self.pairs])
 
 
@@ -105,11 +98,9 @@ def all_pairs(
     release: Release,
     *,
     group: str,
-    levels: Sequence[Any] | None = None,
     table: pd.DataFrame | None = None,
     original: PrivateTable | None = None,
     calibrated: bool = False,
-    alpha: float = ALPHA,
     simulations: int | None = None,
     seed: int | None = None,
     progress: Progress = no_progress,
@@ -119,29 +110,26 @@ def all_pairs(
 
     Args:
         release: The release.
-        group: Column of the groups.
-        levels: The two groups, if the column has more.
+        group: Column of the two groups.
         table: The synthetic table that was published; None: a fresh sample of the release.
         original: To test beside it, for internal review: its p-values are private.
         calibrated: Whether to calibrate, by one set of simulated releases for all columns.
-        alpha: Significance level.
         simulations: Null releases to simulate.
         seed: For a result that can be repeated.
         progress: Told the share that is done; raises to cancel.
         workers: Processes to use where the mechanism itself must run.
     """
-    check_between("alpha", alpha, 0, 1)
     synthetic = release.sample() if table is None else table
     schema = release.schema
     names = [column.name for column in schema if column.name != group and ordered(column)]
     if not names:
         raise ParameterError("group", group, allowed="a column beside others with an order")
-    comparisons = [GroupComparison.of(schema, value=name, group=group, levels=levels) for name in names]
+    comparisons = [GroupComparison.of(schema, value=name, group=group) for name in names]
     tests = [_test(comparison, synthetic) for comparison in comparisons]
     possible = [i for i, (test, _) in enumerate(tests) if test is not None]
+    chosen = [comparisons[i] for i in possible]
     outcomes: list[CalibratedMannWhitney] = []
-    if calibrated and possible:
-        chosen = [comparisons[i] for i in possible]
+    if calibrated and chosen:
         outcomes = calibrate(
             release, chosen, synthetic, simulations=simulations, seed=seed, progress=progress, workers=workers
         )
@@ -164,9 +152,7 @@ def all_pairs(
         for i, (test, problem) in enumerate(tests)
     ]
     pairs.sort(key=lambda pair: 2.0 if pair.pvalue is None else pair.pvalue)
-    return AllPairTests(
-        group=group, levels=comparisons[0].levels, alpha=alpha, pairs=tuple(pairs), releasable=original is None
-    )
+    return AllPairTests(group=group, pairs=tuple(pairs), releasable=original is None)
 
 
 def _test(comparison: GroupComparison, table: pd.DataFrame) -> tuple[MannWhitney | None, str]:
@@ -188,7 +174,7 @@ def holm(pvalues: ArrayLike) -> list[float]:
     order = np.argsort(p, kind="stable")
     out = np.empty(len(p))
     out[order] = np.minimum(np.maximum.accumulate((len(p) - np.arange(len(p))) * p[order]), 1.0)
-    return [float(value) for value in out]
+    return out.tolist()
 
 
 def benjamini_hochberg(pvalues: ArrayLike) -> list[float]:
@@ -200,4 +186,5 @@ def benjamini_hochberg(pvalues: ArrayLike) -> list[float]:
     """
     from scipy.stats import false_discovery_control  # noqa: PLC0415  slow to import
 
-    return [float(value) for value in false_discovery_control(np.asarray(pvalues, dtype=np.float64))]
+    corrected: list[float] = false_discovery_control(np.asarray(pvalues, dtype=np.float64)).tolist()
+    return corrected

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dpsynth_core.errors import ParameterError, check_int
 from dpsynth_core.inference.dp_mann_whitney import DELTA, dp_pvalues
 from dpsynth_core.inference.experiments import ALPHA, ErrorRates, TestKind, doubled_us, error_rates
 from dpsynth_core.inference.histograms import HISTOGRAMS
-from dpsynth_core.inference.populations import LOWER, UPPER, Population, populations
+from dpsynth_core.inference.populations import populations
 from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.privacy.budget import Amount, exact
@@ -38,7 +37,6 @@ class Reliability:
     """The epsilon to be marked."""
 
     def at_today(self, curve: Sequence[ErrorRates]) -> ErrorRates | None:
-        """The point of a curve at today's epsilon."""
         return next((rates for rates in curve if rates.epsilon == self.today), None)
 
     @property
@@ -78,7 +76,6 @@ def verdict(rates: ErrorRates) -> str:
 
 
 def calibrated_verdict(rates: ErrorRates) -> str:
-    """The same for the calibrated test, in a sentence."""
     return (
         f"With the calibrated test, {_of_100(rates.type_one)} would report a difference that does not exist and "
         f"{_of_100(rates.type_two)} would miss the one that does."
@@ -103,36 +100,16 @@ def p_value_reliability(
     epsilons: Sequence[Amount] = EPSILONS,
     today: Amount | None = None,
     reps: int = 300,
-    calibrated: bool | None = None,
-    alpha: float = ALPHA,
     delta: Amount | None = None,
-    shape: ArrayLike | None = None,
-    lower: float = LOWER,
-    upper: float = UPPER,
     seed: int = 0,
     progress: Progress = no_progress,
     workers: int | None = None,
 ) -> Reliability:
     """The chances of a false and of a missed discovery over epsilon, for this mechanism and these group sizes.
 
-    Args:
-        mechanism: With its parameters.
-        n1: Rows of the first group: public, or estimated from the release.
-        n2: Rows of the second group.
-        effect: The difference that matters, in standard deviations.
-        bins: Cells of the value column, where the mechanism has no number of its own.
-        epsilons: Where to look.
-        today: The epsilon in use; added to ``epsilons`` if it is not among them.
-        reps: Repetitions of each kind at each epsilon.
-        calibrated: Whether to follow the calibrated test too. None: where counts suffice, so that it takes seconds.
-        alpha: Significance level.
-        delta: For a mechanism that needs one.
-        shape: Shares of equal cells over the range, for instance of the release; None: Gaussians.
-        lower: Left end of the declared range.
-        upper: Right end of the declared range.
-        seed: Of the whole.
-        progress: Told the share that is done; raises to cancel.
-        workers: Processes to use where the mechanism must run repetition by repetition.
+    The sizes are public, or estimated from the release. ``today`` is the epsilon in use, added to ``epsilons`` if it
+    is not among them. The calibrated test is followed too where counts suffice, so that it takes seconds. The rest is
+    as in :func:`~dpsynth_core.inference.experiments.error_rates`.
     """
     check_int("n1", n1, 1, 10**7)
     check_int("n2", n2, 1, 10**7)
@@ -141,7 +118,7 @@ def p_value_reliability(
     if not grid or grid[0] <= 0:
         raise ParameterError("epsilons", grid, allowed="one or more numbers greater than 0")
     tests: tuple[TestKind, ...] = ("ordinary",)
-    if isinstance(mechanism, HISTOGRAMS) if calibrated is None else calibrated:
+    if isinstance(mechanism, HISTOGRAMS):
         tests = ("ordinary", "calibrated")
     steps = len(grid) * len(tests) + 1
     curves: dict[TestKind, tuple[ErrorRates, ...]] = {}
@@ -156,44 +133,25 @@ def p_value_reliability(
                 bins=bins,
                 reps=reps,
                 test=test,
-                alpha=alpha,
                 delta=delta,
-                shape=shape,
-                lower=lower,
-                upper=upper,
                 seed=seed,
                 workers=workers,
                 progress=part_of(progress, i * len(grid) + j, steps),
             )
             for j, epsilon in enumerate(grid)
         )
-    both = populations(n1=n1, n2=n2, effect=effect, shape=shape, lower=lower, upper=upper)
+    # The private test on the original: U does not depend on epsilon, so one set of tables serves the whole curve.
+    rng, rest = np.random.default_rng([seed, 2]), part_of(progress, steps - 1, steps)
+    both = populations(n1=n1, n2=n2, effect=effect)
+    doubled = [doubled_us(population, reps, rng, part_of(rest, i, 2)) for i, population in enumerate(both)]
+    reference = []
+    for epsilon in grid:
+        pvalues = [dp_pvalues(u, n1, n1 + n2, epsilon=epsilon, delta=DELTA, rng=rng) for u in doubled]
+        rates = ErrorRates.of(pvalues, test="dp", epsilon=epsilon, groups=both[0], effect=effect, alpha=ALPHA)
+        reference.append(rates)
     return Reliability(
         ordinary=curves["ordinary"],
         calibrated=curves.get("calibrated", ()),
+        reference=tuple(reference),
         today=marked,
-        reference=_reference(
-            both, grid, effect=effect, reps=reps, alpha=alpha, seed=seed, progress=part_of(progress, steps - 1, steps)
-        ),
     )
-
-
-def _reference(
-    both: tuple[Population, Population],
-    grid: Sequence[float],
-    *,
-    effect: float,
-    reps: int,
-    alpha: float,
-    seed: int,
-    progress: Progress,
-) -> tuple[ErrorRates, ...]:
-    """The private test on the original; U does not depend on epsilon, so one set of tables serves the whole curve."""
-    rng = np.random.default_rng([seed, 2])
-    n1, n2, n = both[0].n1, both[0].n2, both[0].n
-    doubled = [doubled_us(population, reps, rng, part_of(progress, i, 2)) for i, population in enumerate(both)]
-    out = []
-    for epsilon in grid:
-        null, signal = (dp_pvalues(u, n1, n, epsilon=epsilon, delta=DELTA, rng=rng) for u in doubled)
-        out.append(ErrorRates.of(null, signal, test="dp", epsilon=epsilon, n1=n1, n2=n2, effect=effect, alpha=alpha))
-    return tuple(out)

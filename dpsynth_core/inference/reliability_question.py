@@ -50,7 +50,6 @@ class ReliabilityAnswer:
 
 
 def answer(question: ReliabilityQuestion, progress: Progress = no_progress) -> ReliabilityAnswer:
-    """Simulate the release many times."""
     release, table = question.release, question.table
     quick = isinstance(release.mechanism, HISTOGRAMS)
     comparison = GroupComparison.of(release.schema, value=question.value, group=question.group)

@@ -12,8 +12,8 @@ from dpsynth_core.diagnostics.evaluation import Evaluation, evaluate
 from dpsynth_core.diagnostics.mann_whitney import default_group
 from dpsynth_core.diagnostics.nearest_rows import NearestRows, nearest_rows
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.inference import ErrorRates, GroupComparison, error_rates
-from dpsynth_core.inference.group_comparison import ordered
+from dpsynth_core.inference.experiments import ErrorRates, error_rates
+from dpsynth_core.inference.group_comparison import GroupComparison, ordered
 from dpsynth_core.inference.histograms import HISTOGRAMS
 from dpsynth_core.progress import Progress, no_progress, share_of
 from dpsynth_core.runs.configuration import RunResult

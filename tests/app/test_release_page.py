@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from dpsynth_core.diagnostics.evaluation import evaluate
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.inference import Proportion
+from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.review import Evidence, Thresholds, gather
 from dpsynth_core.review.evidence import EvidenceRequest
 from dpsynth_core.review.report import MARK

@@ -10,8 +10,9 @@ import pytest
 
 import dpsynth_core as dp
 from dpsynth_core.errors import DPSynthError, SchemaError
-from dpsynth_core.inference import GroupsError, calibrated_mann_whitney, error_rates
-from dpsynth_core.inference.calibrated import calibrated_pvalue
+from dpsynth_core.inference.calibrated import calibrated_mann_whitney, calibrated_pvalue
+from dpsynth_core.inference.experiments import error_rates
+from dpsynth_core.inference.mann_whitney import GroupsError
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.kd_tree.mechanism import KDTree
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram

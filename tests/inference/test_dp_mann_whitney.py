@@ -12,16 +12,17 @@ import pytest
 from scipy import stats
 
 from dpsynth_core.errors import DPSynthError, ParameterError
-from dpsynth_core.inference import GroupsError, dp_mann_whitney
 from dpsynth_core.inference.dp_mann_whitney import (
     _release,
     discrete_laplace,
     doubled_u,
+    dp_mann_whitney,
     dp_pvalues,
     laplace_cdf,
     lower_bound,
     size_margin,
 )
+from dpsynth_core.inference.mann_whitney import GroupsError
 from dpsynth_core.inference.null_law import smaller_u
 from dpsynth_core.inference.u_statistics import u_of_rows
 from dpsynth_core.privacy.budget import Budget

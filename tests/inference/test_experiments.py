@@ -14,18 +14,12 @@ from scipy import stats
 import dpsynth_core as dp
 from dpsynth_core.charts.p_values import groups_chart, reliability_chart, replay_chart
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.inference import (
-    ErrorRates,
-    GroupComparison,
-    Proportion,
-    all_pairs,
-    error_rates,
-    p_value_reliability,
-    verdict,
-)
-from dpsynth_core.inference.experiments import Experiment, doubled_us
-from dpsynth_core.inference.pair_tests import benjamini_hochberg, holm
+from dpsynth_core.inference.experiments import ErrorRates, Experiment, doubled_us, error_rates
+from dpsynth_core.inference.group_comparison import GroupComparison
+from dpsynth_core.inference.pair_tests import all_pairs, benjamini_hochberg, holm
 from dpsynth_core.inference.populations import populations
+from dpsynth_core.inference.proportions import Proportion
+from dpsynth_core.inference.reliability import p_value_reliability, verdict
 from dpsynth_core.mechanisms.kd_tree.mechanism import KDTree
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.mechanisms.smoothed_histogram import SmoothedHistogram

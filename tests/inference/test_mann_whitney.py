@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpsynth_core.errors import DPSynthError, ParameterError
-from dpsynth_core.inference import GroupsError, mann_whitney, mann_whitney_counts
-from dpsynth_core.inference.mann_whitney import weighted_z
+from dpsynth_core.inference.mann_whitney import GroupsError, mann_whitney, mann_whitney_counts, weighted_z
 from dpsynth_core.inference.null_law import _edgeworth, lower_half, smaller_u
 from dpsynth_core.inference.u_statistics import u_of_rows, u_within_cells
 

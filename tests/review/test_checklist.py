@@ -18,7 +18,8 @@ import dpsynth_core as dp
 from dpsynth_core.diagnostics.base import Measure, Result, Scale
 from dpsynth_core.diagnostics.evaluation import Evaluation
 from dpsynth_core.errors import DPSynthError, LedgerError, ParameterError
-from dpsynth_core.inference import ErrorRates, Proportion
+from dpsynth_core.inference.experiments import ErrorRates
+from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.ledger.accounts import Account, Entry
 from dpsynth_core.ledger.decisions import DecisionStore
 from dpsynth_core.ledger.ledger import Ledger

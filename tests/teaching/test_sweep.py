@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth_core.errors import DPSynthError, ParameterError
-from dpsynth_core.inference import error_rates
+from dpsynth_core.inference.experiments import error_rates
 from dpsynth_core.inference.histograms import HISTOGRAMS
 from dpsynth_core.inference.populations import populations
 from dpsynth_core.mechanisms import MECHANISMS

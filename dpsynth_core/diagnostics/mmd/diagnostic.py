@@ -133,7 +133,7 @@ def mmd_with_error(x: FloatArray, y: FloatArray, gamma: float) -> tuple[float, f
 
 
 def permutation_test(
-    x: FloatArray, y: FloatArray, gamma: float, rng: np.random.Generator, *, permutations: int, max_rows: int
+    x: FloatArray, y: FloatArray, gamma: float, rng: np.random.Generator, *, permutations: int, max_rows: int = 1_500
 ) -> tuple[float, FloatArray]:
     """P-value of "both tables come from one law" and the distances under it, scaled to the tables' sizes.
 

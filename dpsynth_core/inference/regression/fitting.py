@@ -41,12 +41,11 @@ class Fit:
 
     @property
     def error(self) -> FloatArray:
-        """Standard errors."""
         return np.sqrt(self.variance)
 
     @property
     def interval(self) -> tuple[FloatArray, FloatArray]:
-        """Ends of the 95% intervals."""
+        """Ends at 95% confidence."""
         reach = float(special.stdtrit(self.freedom, (1 + CONFIDENCE) / 2)) * self.error
         return self.estimate - reach, self.estimate + reach
 
@@ -65,11 +64,12 @@ def fit(design: Design, *, logistic: bool) -> Fit:
     back = np.diag(np.append(1.0, 1 / spread))
     back[0, 1:] = -middle / spread
     indices = [0, *(1 + j for j in kept)]
-    size = len(design.terms) + 1
-    unit, spreads = np.full(size, np.nan), np.full((size, size), np.nan)
-    unit[indices] = back @ coefficients
-    spreads[np.ix_(indices, indices)] = back @ covariance @ back.T
-    return _in_units(design, unit, spreads, freedom, logistic=logistic)
+    matrix, shift = _units(design.terms, design.outcome, logistic=logistic)
+    own = matrix[np.ix_(indices, indices)] @ back
+    estimate, variance = np.full((2, len(design.terms) + 1), np.nan)
+    estimate[indices] = own @ coefficients + shift[indices]
+    variance[indices] = np.clip(np.diag(own @ covariance @ own.T), 0, None)
+    return Fit(estimate=estimate, variance=variance, freedom=freedom, rows=design.n)
 
 
 def own_units(terms: Sequence[Term], outcome: Term, unit: FloatArray, *, logistic: bool) -> FloatArray:
@@ -83,16 +83,6 @@ def _units(terms: Sequence[Term], outcome: Term, *, logistic: bool) -> tuple[Flo
     matrix = np.diag(np.append(height, [height / term.half for term in terms]))
     matrix[0, 1:] = [-height * term.middle / term.half for term in terms]
     return matrix, np.append(centre, np.zeros(len(terms)))
-
-
-def _in_units(design: Design, unit: FloatArray, spreads: FloatArray, freedom: float, *, logistic: bool) -> Fit:
-    known = ~np.isnan(unit)
-    matrix, shift = _units(design.terms, design.outcome, logistic=logistic)
-    estimate, variance = np.full(len(unit), np.nan), np.full(len(unit), np.nan)
-    inner = matrix[np.ix_(known, known)]
-    estimate[known] = inner @ unit[known] + shift[known]
-    variance[known] = np.clip(np.diag(inner @ spreads[np.ix_(known, known)] @ inner.T), 0, None)
-    return Fit(estimate=estimate, variance=variance, freedom=freedom, rows=design.n)
 
 
 def _least_squares(Z: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, float]:

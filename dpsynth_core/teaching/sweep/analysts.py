@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.inference import error_rates
+from dpsynth_core.inference.experiments import error_rates
 from dpsynth_core.inference.histograms import HISTOGRAMS
 from dpsynth_core.inference.populations import populations
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism

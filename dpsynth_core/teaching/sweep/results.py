@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.inference import Proportion
+from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.teaching.sweep.aspects import ASPECTS
 from dpsynth_core.teaching.sweep.config import SweepConfig

@@ -9,7 +9,7 @@ from functools import lru_cache
 from dpsynth_core.charts.p_values import replay_chart
 from dpsynth_core.charts.theme import Chart
 from dpsynth_core.charts.tradeoffs import attacker_chart, noisy_counts_chart, partition_chart, true_positive_rate
-from dpsynth_core.inference import error_rates
+from dpsynth_core.inference.experiments import error_rates
 from dpsynth_core.mechanisms.partition.model import PartitionModel
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.table.examples import EXAMPLES

@@ -211,7 +211,7 @@ def test_with_many_rows_and_little_noise_shares_and_means_are_learned() -> None:
 
 
 def test_error_rates_can_be_simulated_through_it() -> None:
-    from dpsynth_core.inference import error_rates
+    from dpsynth_core.inference.experiments import error_rates
 
     rates = error_rates(DPGAN(**QUICK), epsilon=1, n=60, bins=10, reps=2, workers=1)
     assert rates.type_one.reps == rates.type_two.reps == 2
