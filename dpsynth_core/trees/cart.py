@@ -17,24 +17,10 @@ import numpy as np
 
 from dpsynth_core.arrays import FloatArray, Int32Array, IntArray
 from dpsynth_core.errors import ParameterError, check_int
+from dpsynth_core.trees import growth
 from dpsynth_core.trees.coded import CodedKind, CodedTable
 from dpsynth_core.trees.columns import TableLike
 from dpsynth_core.trees.descriptions import CodeRange, CodeSet
-from dpsynth_core.trees.growth import (
-    BELOW_LEFT,
-    COLUMN,
-    COMPLEXITY,
-    CUT,
-    END,
-    IMPROVEMENT,
-    NUMBER,
-    ORIGINAL,
-    PARENT,
-    START,
-    SYNTHETIC,
-    THRESHOLD,
-    grow,
-)
 
 MAX_DEPTH = 30
 """rpart's own limit."""
@@ -45,32 +31,25 @@ class CartSplit:
     """How a node is divided. As in rpart, the right child is the one with the larger share of synthetic rows."""
 
     column: str
-    """Whose values decide."""
     kind: CodedKind
-    """How they are compared."""
     threshold: float | None
     """Rows below it, and rows without a value, go to one side; None for unordered categories. Dates count in
     microseconds since 1970, ordered categories from one."""
     below_left: bool
     """Whether the rows below the threshold are the left child."""
     left: tuple[str | None, ...]
-    """Categories of the left child, None for missing; empty where there is a threshold."""
+    """Categories of the left child, None for missing; empty where there is a threshold. Likewise for the right."""
     right: tuple[str | None, ...]
-    """Categories of the right child, likewise."""
     improvement: float
     """Rows times Gini impurity, before less after."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CartNode:
-    """A node of a fitted tree."""
-
     number: int
     """One for the root; the children of k are 2k (left) and 2k + 1 (right)."""
     original: int
-    """Original rows in it."""
     synthetic: int
-    """Synthetic rows in it."""
     split: CartSplit | None
     """None for a leaf."""
     complexity: float
@@ -80,7 +59,6 @@ class CartNode:
 
     @property
     def leaf(self) -> bool:
-        """Whether it has no children."""
         return self.split is None
 
     @property
@@ -90,7 +68,6 @@ class CartNode:
 
     @property
     def rows(self) -> int:
-        """Of both tables."""
         return self.original + self.synthetic
 
     @property
@@ -104,13 +81,12 @@ class CartTree:
     """A tree that tells original from synthetic rows."""
 
     columns: tuple[str, ...]
-    """Names, in the order in which splits were tried."""
+    """In the order in which splits were tried."""
     nodes: tuple[CartNode, ...]
     """Root first, each followed by all of its left side, then all of its right side."""
 
     @property
     def leaves(self) -> int:
-        """How many there are."""
         return sum(node.leaf for node in self.nodes)
 
     @property
@@ -178,8 +154,8 @@ def cart_pmse(  # noqa: PLR0917  rpart's parameters, in the order that the desig
     """
     table = CodedTable.of(original, synthetic)
     nodes, _, _ = _grown(table, cp=cp, minsplit=minsplit, minbucket=minbucket, maxdepth=maxdepth)
-    leaves = nodes[nodes[:, COLUMN] < 0]
-    return _pmse(leaves[:, ORIGINAL], leaves[:, SYNTHETIC])
+    leaves = nodes[nodes[:, growth.COLUMN] < 0]
+    return _pmse(leaves[:, growth.ORIGINAL], leaves[:, growth.SYNTHETIC])
 
 
 def fit_tree(
@@ -199,9 +175,9 @@ def fit_tree(
     root_risk = min(table.original, table.synthetic)
     codes_of = [_present_codes(table, nodes, order, node) for node in range(len(nodes))]
     for node in range(len(nodes)):
-        parent = int(nodes[node, PARENT])
+        parent = int(nodes[node, growth.PARENT])
         conditions.append({} if parent < 0 else _narrowed(table, nodes, node, conditions[parent], codes_of[node]))
-        own = float(numbers[node, COMPLEXITY]) / root_risk
+        own = float(numbers[node, growth.COMPLEXITY]) / root_risk
         # A split cannot outlive the one above it.
         complexity.append(own if parent < 0 else min(own, complexity[parent]))
     children = _children(nodes)
@@ -209,9 +185,9 @@ def fit_tree(
         columns=tuple(column.name for column in table.columns),
         nodes=tuple(
             CartNode(
-                number=int(nodes[node, NUMBER]),
-                original=int(nodes[node, ORIGINAL]),
-                synthetic=int(nodes[node, SYNTHETIC]),
+                number=int(nodes[node, growth.NUMBER]),
+                original=int(nodes[node, growth.ORIGINAL]),
+                synthetic=int(nodes[node, growth.SYNTHETIC]),
                 split=_split(table, nodes[node], numbers[node], [codes_of[child] for child in children[node]]),
                 complexity=complexity[node],
                 where=", and ".join(held.descriptions(table.columns[j]) for j, held in conditions[node].items()),
@@ -233,26 +209,16 @@ def _grown(
     """Nodes as growth.py describes them, and the rows by node."""
     if isinstance(cp, bool) or not isinstance(cp, int | float | np.number) or not 0 <= float(cp) < math.inf:
         raise ParameterError("cp", cp, allowed="a number from 0", remedy="Choose for instance 0.001.")
-    for name, value, high in (
-        ("minsplit", minsplit, 2**31),
-        ("minbucket", minbucket, 2**31),
-        ("maxdepth", maxdepth, MAX_DEPTH),
-    ):
+    for name, value in (("minsplit", minsplit), ("minbucket", minbucket), ("maxdepth", maxdepth)):
+        high = MAX_DEPTH if name == "maxdepth" else 2**31
         check_int(name, value.item() if isinstance(value, np.integer) else value, 1, high)
     order = np.stack([column.order for column in table.columns])
-    sizes = [len(column.values) for column in table.columns]
-    nodes, numbers = grow(
-        order,
-        table.packed,
-        np.concatenate([column.values for column in table.columns]),
-        np.cumsum([0, *sizes[:-1]], dtype=np.int64),
-        np.array([column.kind == "categorical" for column in table.columns]),
-        table.synthetic,
-        float(cp) * min(table.original, table.synthetic),
-        int(minsplit),
-        int(minbucket),
-        int(maxdepth),
-    )
+    values = np.concatenate([column.values for column in table.columns])
+    first = np.cumsum([0, *(len(column.values) for column in table.columns[:-1])], dtype=np.int64)
+    nominal = np.array([column.kind == "categorical" for column in table.columns])
+    columns = order, table.packed, values, first, nominal
+    alpha = float(cp) * min(table.original, table.synthetic)
+    nodes, numbers = growth.grow(columns, table.synthetic, alpha, int(minsplit), int(minbucket), int(maxdepth))
     return nodes, numbers, order
 
 
@@ -266,11 +232,11 @@ def _pmse(original: IntArray, synthetic: IntArray) -> float:
 
 def _present_codes(table: CodedTable, nodes: IntArray, order: Int32Array, node: int) -> tuple[int, ...]:
     """Categories in a node, in the column that its parent was split by; empty where that column has an order."""
-    parent = int(nodes[node, PARENT])
-    column = int(nodes[parent, COLUMN])
+    parent = int(nodes[node, growth.PARENT])
+    column = int(nodes[parent, growth.COLUMN])
     if parent < 0 or table.columns[column].kind != "categorical":
         return ()
-    rows = order[column, nodes[node, START] : nodes[node, END]]
+    rows = order[column, nodes[node, growth.START] : nodes[node, growth.END]]
     return tuple(np.unique(table.columns[column].codes[rows]).tolist())
 
 
@@ -278,15 +244,15 @@ def _narrowed(
     table: CodedTable, nodes: IntArray, node: int, above: dict[int, CodeRange | CodeSet], codes: tuple[int, ...]
 ) -> dict[int, CodeRange | CodeSet]:
     """The conditions of a node: its parent's, and what the parent's split adds."""
-    parent = nodes[int(nodes[node, PARENT])]
-    column = int(parent[COLUMN])
+    parent = nodes[int(nodes[node, growth.PARENT])]
+    column = int(parent[growth.COLUMN])
     if codes:
         return {**above, column: CodeSet(codes=codes)}
     held = above.get(column, CodeRange(first=0, last=len(table.columns[column].values)))
     assert isinstance(held, CodeRange)  # noqa: S101  a column is ordered or it is not
-    is_left = int(nodes[node, NUMBER]) % 2 == 0
-    cut = int(parent[CUT])
-    below = is_left == bool(parent[BELOW_LEFT])
+    is_left = int(nodes[node, growth.NUMBER]) % 2 == 0
+    cut = int(parent[growth.CUT])
+    below = is_left == bool(parent[growth.BELOW_LEFT])
     narrowed = CodeRange(first=held.first, last=cut) if below else CodeRange(first=cut, last=held.last)
     return {**above, column: narrowed}
 
@@ -295,14 +261,14 @@ def _children(nodes: IntArray) -> list[list[int]]:
     """Left and right child of each node."""
     children: list[list[int]] = [[] for _ in range(len(nodes))]
     for node in range(1, len(nodes)):
-        children[int(nodes[node, PARENT])].append(node)
+        children[int(nodes[node, growth.PARENT])].append(node)
     return children
 
 
 def _split(table: CodedTable, node: IntArray, numbers: FloatArray, codes: list[tuple[int, ...]]) -> CartSplit | None:
-    if node[COLUMN] < 0:
+    if node[growth.COLUMN] < 0:
         return None
-    column = table.columns[int(node[COLUMN])]
+    column = table.columns[int(node[growth.COLUMN])]
     nominal = column.kind == "categorical"
     left, right = (
         tuple(None if code == column.missing else column.labels[code] for code in side) if nominal else ()
@@ -311,11 +277,11 @@ def _split(table: CodedTable, node: IntArray, numbers: FloatArray, codes: list[t
     return CartSplit(
         column=column.name,
         kind=column.kind,
-        threshold=None if nominal else float(numbers[THRESHOLD]),
-        below_left=bool(node[BELOW_LEFT]),
+        threshold=None if nominal else float(numbers[growth.THRESHOLD]),
+        below_left=bool(node[growth.BELOW_LEFT]),
         left=left,
         right=right,
-        improvement=float(numbers[IMPROVEMENT]),
+        improvement=float(numbers[growth.IMPROVEMENT]),
     )
 
 

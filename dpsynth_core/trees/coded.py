@@ -36,9 +36,7 @@ class CodedColumn:
     """One column of both tables."""
 
     name: str
-    """As in the original table."""
     kind: CodedKind
-    """How its values are compared."""
     codes: Int32Array
     """Code of each row, original rows first."""
     order: Int32Array
@@ -58,14 +56,11 @@ class CodedColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class CodedTable:
-    """Both tables, original rows first."""
+    """Both tables, original rows first; how many rows are original and how many synthetic."""
 
     columns: tuple[CodedColumn, ...]
-    """In the order of the original table."""
     original: int
-    """How many rows are original."""
     synthetic: int
-    """How many rows are synthetic."""
 
     @classmethod
     def of(cls, original: TableLike, synthetic: TableLike) -> CodedTable:
@@ -89,10 +84,9 @@ class CodedTable:
 
 
 def _code(name: str, original: ColumnValues, synthetic: ColumnValues) -> CodedColumn:
-    pair = (original, synthetic)
     if isinstance(original, np.ndarray) and isinstance(synthetic, np.ndarray):
         return _ranked(name, "number", np.concatenate([original, synthetic]))
-    series = [pd.Series(values) for values in pair]
+    series = [pd.Series(values) for values in (original, synthetic)]
     kind = _common_kind([_kind(values) for values in series])
     if kind in ("ordinal", "categorical"):
         return _labelled(name, kind, series)
@@ -116,12 +110,10 @@ def _kind(values: pd.Series[Any]) -> CodedKind | None:
 
 
 def _common_kind(kinds: Sequence[CodedKind | None]) -> CodedKind:
-    found = set(kinds) - {None}
-    if not found:
-        return "number"
+    found = {kind for kind in kinds if kind is not None}
     if len(found) == 1:
-        return found.pop()  # type: ignore[return-value]  # None is not among them
-    if found == {"number", "boolean"}:
+        return found.pop()
+    if found <= {"number", "boolean"}:
         return "number"
     return "ordinal" if found == {"ordinal", "categorical"} else "categorical"
 
@@ -148,9 +140,7 @@ def _ranked(name: str, kind: CodedKind, values: FloatArray) -> CodedColumn:
     gaps = len(values) - int(np.searchsorted(ordered, np.nan))  # NumPy sorts them to the end
     if gaps:
         order, ordered = np.roll(order, gaps), np.roll(ordered, gaps)
-    new = np.empty(len(values), dtype=np.bool_)
-    new[0] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    new = np.append(True, ordered[1:] != ordered[:-1])
     new[1:gaps] = False
     codes = np.empty(len(values), dtype=np.int32)
     codes[order] = np.cumsum(new, dtype=np.int32) - 1
@@ -182,8 +172,7 @@ def _labelled(name: str, kind: CodedKind, pair: Sequence[pd.Series[Any]]) -> Cod
         places[text] = len(places)
     gap = -1 if kind == "ordinal" else len(places)
     found = [np.array([*(places[t] for t in own), gap])[group] for own, (group, _) in zip(texts, groups, strict=True)]
-    joined = np.concatenate(found)
-    present, codes = np.unique(joined, return_inverse=True)
+    present, codes = np.unique(np.concatenate(found), return_inverse=True)
     names = tuple(places)
     return CodedColumn(
         name=name,

@@ -40,16 +40,11 @@ class ColumnCells(ABC):
 
     @property
     def cuts(self) -> int:
-        """How many cuts there are."""
         return self.size if self.nominal else self.size - 1
 
     @abstractmethod
     def place(self, values: ColumnValues) -> Int32Array:
         """The cell of each value; no value is without one."""
-
-    @abstractmethod
-    def describe(self, cut: int) -> str:
-        """What a row inside the cut satisfies, in words that follow the column's name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,37 +63,22 @@ class OrderedCells(ColumnCells):
     @classmethod
     def of(cls, synthetic: FloatArray, bins: int, labels: tuple[str, ...] = ()) -> OrderedCells:
         """Quantiles of the synthetic values; all of them where no more than ``bins`` are different."""
-        ordered = np.sort(synthetic)  # missing ones come last
-        ordered = ordered[: len(ordered) - int(np.isnan(ordered).sum())]
+        ordered = np.sort(synthetic[~np.isnan(synthetic)])
         if not len(ordered):
             return cls(least=np.inf, thresholds=np.array([np.inf]), labels=labels)
-        last_of_its_kind = np.append(ordered[1:] != ordered[:-1], True)
-        distinct = ordered[last_of_its_kind]
-        if len(distinct) <= bins:
-            return cls(least=float(ordered[0]), thresholds=distinct, labels=labels)
-        ranks = -(-np.arange(1, bins + 1) * len(ordered) // bins) - 1
-        quantiles = ordered[ranks]
-        kept = np.append(quantiles[1:] != quantiles[:-1], True)
-        return cls(least=float(ordered[0]), thresholds=quantiles[kept], labels=labels)
+        thresholds = np.unique(ordered)
+        if len(thresholds) > bins:
+            ranks = -(-np.arange(1, bins + 1) * len(ordered) // bins) - 1
+            thresholds = np.unique(ordered[ranks])
+        return cls(least=float(ordered[0]), thresholds=thresholds, labels=labels)
 
     @property
     def size(self) -> int:
-        """As many as thresholds, and three more."""
         return len(self.thresholds) + 3
 
     def place(self, values: ColumnValues) -> Int32Array:
-        """By binary search."""
         numeric = values if isinstance(values, np.ndarray) else _as_numbers(values, self.labels)
         return _find(numeric, self.least, self.thresholds)
-
-    def describe(self, cut: int) -> str:
-        """As a comparison."""
-        if cut == 0:
-            return f"below {self._named(self.least)}"
-        return f"up to {self._named(self.thresholds[cut - 1])}" if cut <= len(self.thresholds) else "not missing"
-
-    def _named(self, value: float) -> str:
-        return self.labels[int(value)] if self.labels else f"{value:g}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,36 +98,24 @@ class NominalCells(ColumnCells):
 
     @property
     def size(self) -> int:
-        """As many as categories, and two more."""
         return len(self.categories) + 2
 
     def place(self, values: ColumnValues) -> Int32Array:
-        """By the text of the label."""
         group, distinct = pd.factorize(pd.Series(values))
         index = {text: cell for cell, text in enumerate(self.categories)}
         other, missing = len(self.categories), len(self.categories) + 1
         cells = [index.get(label_text(label), other) for label in distinct]
         return np.array([*cells, missing], dtype=np.int32)[group]
 
-    def describe(self, cut: int) -> str:
-        """As a comparison."""
-        if cut < len(self.categories):
-            return f"is {self.categories[cut]}"
-        return "is another label" if cut == len(self.categories) else "is missing"
-
 
 @dataclass(frozen=True, kw_only=True)
 class CutTable:
     """Two tables in cells: all that a tree needs to know of them."""
 
-    columns: tuple[str, ...]
-    """Names."""
     cells: tuple[ColumnCells, ...]
-    """What each column was cut into."""
     synthetic: Int32Array
-    """Cell of each synthetic row, one line for each column."""
+    """Cell of each synthetic row, one line for each column; likewise for the original rows."""
     original: Int32Array
-    """Cell of each original row, likewise."""
 
     @classmethod
     def of(cls, original: TableLike, synthetic: TableLike, *, bins: int) -> CutTable:
@@ -156,7 +124,6 @@ class CutTable:
         made, given = zip(*columns.values(), strict=True)
         cells = tuple(_cells_of(column, bins) for column in made)
         return cls(
-            columns=tuple(columns),
             cells=cells,
             synthetic=np.stack([cell.place(column) for cell, column in zip(cells, made, strict=True)]),
             original=np.stack([cell.place(column) for cell, column in zip(cells, given, strict=True)]),

@@ -27,7 +27,6 @@ class CodeRange:
     last: int
 
     def descriptions(self, column: CodedColumn) -> str:
-        """The condition on the column's values."""
         gap = int(column.missing is not None)  # ordered columns have it first
         low, high = max(self.first, gap), min(self.last, len(column.values))
         if self.last <= gap:
@@ -45,7 +44,6 @@ class CodeSet:
     codes: tuple[int, ...]
 
     def descriptions(self, column: CodedColumn) -> str:
-        """The categories, by name if they are few."""
         others = sorted(set(range(len(column.values))) - set(self.codes))
         if len(others) <= min(_NAMED, len(self.codes) - 1):
             return f"{column.name} is not {_listed(column, others)}"

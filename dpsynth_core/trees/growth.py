@@ -11,7 +11,7 @@ because the two rounded shares always add up to one.)
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,16 @@ _NEGLIGIBLE = 1e-10
 """Improvements below this share of the largest one seen so far are rounding errors, says rpart."""
 _ROOM = 256
 """Nodes to begin with; doubled when they are used up."""
+
+GrowthColumns: TypeAlias = tuple[Int32Array, Int32Array, FloatArray, IntArray, BoolArray]
+"""What is grown on, for each column:
+
+- order: rows sorted by code; rearranged so that each node's rows stand together
+- packed: twice the code of each row, and one more where the row is synthetic
+- values: the value behind each code, column after column
+- first: where the column's values begin
+- nominal: whether the codes have no order
+"""
 
 
 @compiled
@@ -202,21 +212,17 @@ def _split(
     node: IntArray,
     numbers: FloatArray,
     largest: float,
-    order: Int32Array,
-    packed: Int32Array,
-    values: FloatArray,
-    first: IntArray,
-    nominal: BoolArray,
+    columns: GrowthColumns,
     minbucket: int,
-    goes_left: NDArray[np.uint8],
-    spare: Int32Array,
-    counts: FloatArray,
+    scratch: tuple[NDArray[np.uint8], Int32Array, FloatArray],
 ) -> float:
     """Find the best split of a node, write it down and mark the rows of the left child.
 
     Returns the largest improvement seen so far in the tree; the node's own stays zero where no split is worth doing.
     The first of equally good columns wins.
     """
+    order, packed, values, first, nominal = columns
+    goes_left, spare, counts = scratch
     start, end, n0, n1 = node[START], node[END], node[ORIGINAL], node[SYNTHETIC]
     best, column, where, left = 0.0, -1, 0, False
     for j in range(len(order)):
@@ -285,33 +291,22 @@ def _settle(me: int, ints: IntArray, floats: FloatArray, alpha: float) -> bool:
 
 @compiled
 def grow(
-    order: Int32Array,
-    packed: Int32Array,
-    values: FloatArray,
-    first: IntArray,
-    nominal: BoolArray,
-    synthetic: int,
-    alpha: float,
-    minsplit: int,
-    minbucket: int,
-    maxdepth: int,
+    columns: GrowthColumns, synthetic: int, alpha: float, minsplit: int, minbucket: int, maxdepth: int
 ) -> tuple[Any, Any]:
     """Grow the tree, left child before right, and undo each split that turns out not to reach alpha.
 
     Args:
-        order: Rows sorted by code, one line for each column; rearranged so that each node's rows stand together.
-        packed: Twice the code of each row, and one more where the row is synthetic.
-        values: The value behind each code, column after column.
-        first: Where each column's values begin.
-        nominal: Columns whose codes have no order.
+        columns: The rows by column.
         synthetic: How many rows are synthetic.
         alpha: Least saved risk for each split: cp times the risk of the root.
         minsplit: Rows that a node needs to be split.
         minbucket: Rows that each child needs.
         maxdepth: Splits on the way to a leaf at most.
     """
+    order, packed = columns[0], columns[1]
     rows = order.shape[1]
-    goes_left, spare, counts = np.empty(rows, np.uint8), np.empty(rows, np.int32), np.empty((2, rows))
+    goes_left, spare = np.empty(rows, np.uint8), np.empty(rows, np.int32)
+    scratch = goes_left, spare, np.empty((2, rows))
     ints, floats = np.empty((_ROOM, _INTS), np.int64), np.empty((_ROOM, _FLOATS))
     ints[0], floats[0] = 0, 0.0
     ints[0, NUMBER], ints[0, END], ints[0, ORIGINAL], ints[0, SYNTHETIC] = 1, rows, rows - synthetic, synthetic
@@ -327,20 +322,7 @@ def grow(
             # What this split could save at most, given what the splits above left to be saved.
             hope = min(risk, floats[me, COMPLEXITY])
             if end - start >= minsplit and hope > alpha and ints[me, NUMBER] < 1 << maxdepth:
-                largest = _split(
-                    ints[me],
-                    floats[me],
-                    largest,
-                    order,
-                    packed,
-                    values,
-                    first,
-                    nominal,
-                    minbucket,
-                    goes_left,
-                    spare,
-                    counts,
-                )
+                largest = _split(ints[me], floats[me], largest, columns, minbucket, scratch)
             if ints[me, COLUMN] < 0:
                 floats[me, COMPLEXITY], floats[me, RISK_BELOW] = alpha, risk
                 me = ints[me, PARENT]

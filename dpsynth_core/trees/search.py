@@ -3,284 +3,210 @@
 Every pair of columns is counted once, cell by cell. A pair of cuts divides the rows into four leaves whose sizes are
 sums of a corner of that table, and each of the four serves two trees: one with the first cut at the root and one with
 the second. Only the sum of a^2 / (a + o) over the leaves is looked at; the score is that less a constant.
+
+Arrays of counts hold synthetic rows (a) first and original ones (o) second; arrays of the best a cut can do hold the
+rows inside it first and those outside second.
 """
 
 from __future__ import annotations
+
+from typing import TypeAlias
 
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray, Int32Array, IntArray
 from dpsynth_core.jit import compiled
 
+CellPair: TypeAlias = tuple[Int32Array, Int32Array]
+"""Each row's cell in two columns."""
+IntPair: TypeAlias = tuple[int, int]
+
 
 @compiled
-def best_stump(
-    synthetic: Int32Array, original: Int32Array, sizes: IntArray, nominal: IntArray
-) -> tuple[float, int, int]:
-    """The largest sum of a^2 / (a + o) over the two leaves of one cut, and which cut that is."""
+def best_stump(synthetic: Int32Array, original: Int32Array, sizes: IntArray, nominal: IntArray) -> float:
+    """The largest sum of a^2 / (a + o) over the two leaves of one cut."""
     made, given = float(synthetic.shape[1]), float(original.shape[1])
-    a_in, o_in = rows_inside(synthetic, sizes, nominal), rows_inside(original, sizes, nominal)
-    best, column, cut = -1.0, 0, 0
+    counts = _rows_inside(synthetic, original, sizes, nominal)
+    best = -1.0
     for i in range(len(sizes)):
         for s in range(sizes[i] - 1 + nominal[i]):
-            a, o = a_in[i, s], o_in[i, s]
-            gain = term(a, o) + term(made - a, given - o)
-            if gain > best:
-                best, column, cut = gain, i, s
-    return best, column, cut
+            a, o = counts[i, 0, s], counts[i, 1, s]
+            best = max(best, _term(a, o) + _term(made - a, given - o))
+    return best
 
 
 @compiled
-def best_root(
-    synthetic: Int32Array, original: Int32Array, sizes: IntArray, nominal: IntArray
-) -> tuple[float, int, int]:
+def best_root(synthetic: Int32Array, original: Int32Array, sizes: IntArray, nominal: IntArray) -> float:
     """The largest sum of a^2 / (a + o) over the leaves of a tree with a cut below each side of the root's."""
-    made, given = float(synthetic.shape[1]), float(original.shape[1])
-    a_in, o_in = rows_inside(synthetic, sizes, nominal), rows_inside(original, sizes, nominal)
-    most = a_in.shape[1]
+    rows = float(synthetic.shape[1]), float(original.shape[1])
+    cuts = sizes - 1 + nominal
+    counts = _rows_inside(synthetic, original, sizes, nominal)
+    most = counts.shape[2]
     # For each cut as the root's: the best that a second cut can make of the rows inside, and of those outside.
-    inside, outside = np.zeros((len(sizes), most)), np.zeros((len(sizes), most))
-    a_table, o_table = np.empty((most, most)), np.empty((most, most))
+    best = np.zeros((len(sizes), 2, most))
+    both = np.empty((2, most, most))
     for i in range(len(sizes)):
-        cut_twice(a_in[i], o_in[i], made, given, sizes[i] - 1 + nominal[i], nominal[i], inside[i], outside[i])
+        _cut_twice(counts[i], rows, cuts[i], nominal[i], best[i])
         for j in range(i):
-            count_pair(synthetic[i], synthetic[j], sizes[i], sizes[j], nominal[i], nominal[j], a_table)
-            count_pair(original[i], original[j], sizes[i], sizes[j], nominal[i], nominal[j], o_table)
-            for s in range(sizes[i] - 1 + nominal[i]):
-                cross(
-                    a_table[s],
-                    o_table[s],
-                    a_in[i, s],
-                    o_in[i, s],
-                    a_in[j],
-                    o_in[j],
-                    made,
-                    given,
-                    sizes[j] - 1 + nominal[j],
-                    inside[i],
-                    outside[i],
-                    s,
-                    inside[j],
-                    outside[j],
-                )
-    best, column, cut = -1.0, 0, 0
+            sizes_here, nominal_here = (sizes[i], sizes[j]), (nominal[i], nominal[j])
+            _count_pair((synthetic[i], synthetic[j]), sizes_here, nominal_here, both[0])
+            _count_pair((original[i], original[j]), sizes_here, nominal_here, both[1])
+            _cross(both, counts[i], counts[j], rows, (cuts[i], cuts[j]), best[i], best[j])
+    most_gained = -1.0
     for i in range(len(sizes)):
-        for s in range(sizes[i] - 1 + nominal[i]):
-            if inside[i, s] + outside[i, s] > best:
-                best, column, cut = inside[i, s] + outside[i, s], i, s
-    return best, column, cut
+        most_gained = max(most_gained, _best_cut(best[i], cuts[i]))
+    return most_gained
 
 
 @compiled
-def term(a: float, o: float) -> float:
+def best_pair(made: CellPair, given: CellPair, sizes: IntPair, nominal: IntPair) -> float:
+    """As ``best_root``, for trees on two columns given one by one; twice the same column gives its own trees."""
+    rows = float(len(made[0])), float(len(given[0]))
+    cuts = sizes[0] - 1 + nominal[0], sizes[1] - 1 + nominal[1]
+    both = np.empty((2, sizes[0], sizes[1]))
+    _count_pair(made, sizes, nominal, both[0])
+    _count_pair(given, sizes, nominal, both[1])
+    # Rows inside each cut by itself: the last line or column of a cumulative table, the sum of one that is not.
+    first, second = np.zeros((2, sizes[0])), np.zeros((2, sizes[1]))
+    for which in range(2):
+        for s in range(sizes[0]):
+            for t in range(0 if nominal[1] else sizes[1] - 1, sizes[1]):
+                first[which, s] += both[which, s, t]
+        for s in range(0 if nominal[0] else sizes[0] - 1, sizes[0]):
+            for t in range(sizes[1]):
+                second[which, t] += both[which, s, t]
+    best, best_second = np.empty((2, sizes[0])), np.empty((2, sizes[1]))
+    _cut_twice(first, rows, cuts[0], nominal[0], best)
+    _cut_twice(second, rows, cuts[1], nominal[1], best_second)
+    _cross(both, first, second, rows, cuts, best, best_second)
+    return max(_term(rows[0], rows[1]), _best_cut(best, cuts[0]), _best_cut(best_second, cuts[1]))
+
+
+@compiled
+def all_cells(made: CellPair, given: CellPair, sizes: IntPair, wide: IntPair) -> float:
+    """The sum of a^2 / (a + o) over all cells of two columns at once; ``wide`` neighbouring cells count as one."""
+    a_table, o_table = _table(made, sizes, wide), _table(given, sizes, wide)
+    total = 0.0
+    for s in range(len(a_table)):
+        for t in range(a_table.shape[1]):
+            total += _term(a_table[s, t], o_table[s, t])
+    return total
+
+
+@compiled
+def distance(made: CellPair, given: CellPair, sizes: IntPair, wide: IntPair) -> float:
+    """Total variation between the shares of synthetic and of original rows in the cells of ``all_cells``."""
+    a_table, o_table = _table(made, sizes, wide), _table(given, sizes, wide)
+    rows, original = float(len(made[0])), float(len(given[0]))
+    total = 0.0
+    for s in range(len(a_table)):
+        for t in range(a_table.shape[1]):
+            total += abs(a_table[s, t] * original - o_table[s, t] * rows)  # integers, so nothing is rounded yet
+    return total / (2.0 * rows * original)
+
+
+@compiled
+def _term(a: float, o: float) -> float:
     """A leaf's a^2 / (a + o), and nothing for an empty one."""
     rows = a + o
     return a * a / (rows + (rows == 0.0))
 
 
 @compiled
-def rows_inside(cells: Int32Array, sizes: IntArray, nominal: IntArray) -> FloatArray:
-    """Rows inside each cut of each column."""
-    counts = np.zeros((len(sizes), sizes.max()))
+def _table(cells: CellPair, sizes: IntPair, wide: IntPair) -> FloatArray:
+    table = np.zeros(((sizes[0] - 1) // wide[0] + 1, (sizes[1] - 1) // wide[1] + 1))
+    first, second = cells
+    for row in range(len(first)):
+        table[first[row] // wide[0], second[row] // wide[1]] += 1.0
+    return table
+
+
+@compiled
+def _rows_inside(synthetic: Int32Array, original: Int32Array, sizes: IntArray, nominal: IntArray) -> FloatArray:
+    """Rows of both tables inside each cut of each column."""
+    counts = np.zeros((len(sizes), 2, sizes.max()))
     for i in range(len(sizes)):
-        for row in range(cells.shape[1]):
-            counts[i, cells[i, row]] += 1.0
+        for row in range(synthetic.shape[1]):
+            counts[i, 0, synthetic[i, row]] += 1.0
+        for row in range(original.shape[1]):
+            counts[i, 1, original[i, row]] += 1.0
         if not nominal[i]:
             for s in range(1, sizes[i]):
-                counts[i, s] += counts[i, s - 1]
+                counts[i, 0, s] += counts[i, 0, s - 1]
+                counts[i, 1, s] += counts[i, 1, s - 1]
     return counts
 
 
 @compiled
-def count_pair(  # noqa: PLR0917  compiled code takes arguments by place
-    first: Int32Array,
-    second: Int32Array,
-    lines: int,
-    width: int,
-    first_nominal: int,
-    second_nominal: int,
-    table: FloatArray,
-) -> None:
+def _count_pair(cells: CellPair, sizes: IntPair, nominal: IntPair, table: FloatArray) -> None:
     """Rows inside both of two columns' cuts, for every pair of cuts, into ``table``."""
+    lines, width = sizes
+    first, second = cells
     for s in range(lines):
         for t in range(width):
             table[s, t] = 0.0
     for row in range(len(first)):
         table[first[row], second[row]] += 1.0
-    if not second_nominal:
+    if not nominal[1]:
         for s in range(lines):
             for t in range(1, width):
                 table[s, t] += table[s, t - 1]
-    if not first_nominal:
+    if not nominal[0]:
         for s in range(1, lines):
             for t in range(width):
                 table[s, t] += table[s - 1, t]
 
 
 @compiled
-def cross(  # noqa: PLR0917  compiled code takes arguments by place
-    a_both: FloatArray,
-    o_both: FloatArray,
-    a_first: float,
-    o_first: float,
-    a_second: FloatArray,
-    o_second: FloatArray,
-    made: float,
-    given: float,
-    cuts: int,
-    inside: FloatArray,
-    outside: FloatArray,
-    s: int,
-    inside_second: FloatArray,
-    outside_second: FloatArray,
+def _cross(  # noqa: PLR0917  compiled code takes arguments by place
+    both: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+    rows: tuple[float, float],
+    cuts: IntPair,
+    best: FloatArray,
+    best_second: FloatArray,
 ) -> None:
-    """Four leaves for cut s of one column and each cut of another; either cut may be the root's."""
-    best_inside, best_outside = inside[s], outside[s]
-    for t in range(cuts):
-        a, o = a_both[t], o_both[t]
-        both = term(a, o)
-        only_first = term(a_first - a, o_first - o)
-        only_second = term(a_second[t] - a, o_second[t] - o)
-        neither = term(made - a_first - a_second[t] + a, given - o_first - o_second[t] + o)
-        best_inside = max(best_inside, both + only_first)
-        best_outside = max(best_outside, only_second + neither)
-        inside_second[t] = max(inside_second[t], both + only_second)
-        outside_second[t] = max(outside_second[t], only_first + neither)
-    inside[s], outside[s] = best_inside, best_outside
+    """Four leaves for each pair of cuts of two columns; either cut may be the root's."""
+    a_second, o_second, inside_second, outside_second = second[0], second[1], best_second[0], best_second[1]
+    for s in range(cuts[0]):
+        a_both, o_both, a_first, o_first = both[0, s], both[1, s], first[0, s], first[1, s]
+        best_inside, best_outside = best[0, s], best[1, s]
+        for t in range(cuts[1]):
+            a, o = a_both[t], o_both[t]
+            in_both = _term(a, o)
+            only_first = _term(a_first - a, o_first - o)
+            only_second = _term(a_second[t] - a, o_second[t] - o)
+            neither = _term(rows[0] - a_first - a_second[t] + a, rows[1] - o_first - o_second[t] + o)
+            best_inside = max(best_inside, in_both + only_first)
+            best_outside = max(best_outside, only_second + neither)
+            inside_second[t] = max(inside_second[t], in_both + only_second)
+            outside_second[t] = max(outside_second[t], only_first + neither)
+        best[0, s], best[1, s] = best_inside, best_outside
 
 
 @compiled
-def cut_twice(  # noqa: PLR0917  compiled code takes arguments by place
-    a_in: FloatArray,
-    o_in: FloatArray,
-    made: float,
-    given: float,
-    cuts: int,
-    nominal: int,
-    inside: FloatArray,
-    outside: FloatArray,
-) -> None:
+def _cut_twice(counts: FloatArray, rows: tuple[float, float], cuts: int, nominal: int, best: FloatArray) -> None:
     """The root's cut and the one below it on the same column: three leaves."""
+    made, given = rows
+    a_in, o_in, inside, outside = counts[0], counts[1], best[0], best[1]
     for s in range(cuts):
         a, o = a_in[s], o_in[s]
         # One side may stay whole: a column with a single cut leaves no second one.
-        inside[s], outside[s] = term(a, o), term(made - a, given - o)
+        inside[s], outside[s] = _term(a, o), _term(made - a, given - o)
         for t in range(cuts):
             x, y = a_in[t], o_in[t]
             if t != s and (nominal or t > s):
                 # Outside s lie what t holds (beyond s, where cells stand in a line) and the rest.
-                held, kept = (x, y) if nominal else (x - a, y - o)
-                outside[s] = max(outside[s], term(held, kept) + term(made - a - held, given - o - kept))
+                held_a, held_o = (x, y) if nominal else (x - a, y - o)
+                outside[s] = max(outside[s], _term(held_a, held_o) + _term(made - a - held_a, given - o - held_o))
             elif t < s:
-                inside[s] = max(inside[s], term(x, y) + term(a - x, o - y))
+                inside[s] = max(inside[s], _term(x, y) + _term(a - x, o - y))
 
 
 @compiled
-def best_pair(  # noqa: PLR0917  compiled code takes arguments by place
-    synthetic: Int32Array,
-    other_synthetic: Int32Array,
-    original: Int32Array,
-    other_original: Int32Array,
-    size: int,
-    other_size: int,
-    nominal: int,
-    other_nominal: int,
-) -> float:
-    """As ``best_root``, for trees on two columns given one by one; twice the same column gives its own trees."""
-    made, given = float(len(synthetic)), float(len(original))
-    cuts, other_cuts = size - 1 + nominal, other_size - 1 + other_nominal
-    a_table, o_table = np.empty((size, other_size)), np.empty((size, other_size))
-    count_pair(synthetic, other_synthetic, size, other_size, nominal, other_nominal, a_table)
-    count_pair(original, other_original, size, other_size, nominal, other_nominal, o_table)
-    # Rows inside each cut by itself: the last line or column of a cumulative table, the sum of one that is not.
-    a_in, o_in = np.empty(size), np.empty(size)
-    for s in range(size):
-        a_in[s], o_in[s] = 0.0, 0.0
-        for t in range(0 if other_nominal else other_size - 1, other_size):
-            a_in[s] += a_table[s, t]
-            o_in[s] += o_table[s, t]
-    a_other, o_other = np.zeros(other_size), np.zeros(other_size)
-    for s in range(0 if nominal else size - 1, size):
-        for t in range(other_size):
-            a_other[t] += a_table[s, t]
-            o_other[t] += o_table[s, t]
-    inside, outside = np.empty(size), np.empty(size)
-    inside_other, outside_other = np.empty(other_size), np.empty(other_size)
-    cut_twice(a_in, o_in, made, given, cuts, nominal, inside, outside)
-    cut_twice(a_other, o_other, made, given, other_cuts, other_nominal, inside_other, outside_other)
+def _best_cut(best: FloatArray, cuts: int) -> float:
+    most = -1.0
     for s in range(cuts):
-        cross(
-            a_table[s],
-            o_table[s],
-            a_in[s],
-            o_in[s],
-            a_other,
-            o_other,
-            made,
-            given,
-            other_cuts,
-            inside,
-            outside,
-            s,
-            inside_other,
-            outside_other,
-        )
-    best = made * made / (made + given)
-    for s in range(cuts):
-        best = max(best, inside[s] + outside[s])
-    for t in range(other_cuts):
-        best = max(best, inside_other[t] + outside_other[t])
-    return best
-
-
-@compiled
-def all_cells(  # noqa: PLR0917  compiled code takes arguments by place
-    synthetic: Int32Array,
-    other_synthetic: Int32Array,
-    original: Int32Array,
-    other_original: Int32Array,
-    size: int,
-    other_size: int,
-    wide: int,
-    other_wide: int,
-) -> float:
-    """The sum of a^2 / (a + o) over all cells of two columns at once; ``wide`` neighbouring cells count as one."""
-    a_table = _table(synthetic, other_synthetic, size, other_size, wide, other_wide)
-    o_table = _table(original, other_original, size, other_size, wide, other_wide)
-    total = 0.0
-    for s in range(len(a_table)):
-        for t in range(a_table.shape[1]):
-            total += term(a_table[s, t], o_table[s, t])
-    return total
-
-
-@compiled
-def distance(  # noqa: PLR0917
-    synthetic: Int32Array,
-    other_synthetic: Int32Array,
-    original: Int32Array,
-    other_original: Int32Array,
-    size: int,
-    other_size: int,
-    wide: int,
-    other_wide: int,
-) -> float:
-    """Total variation between the shares of synthetic and of original rows in the cells of ``all_cells``."""
-    a_table = _table(synthetic, other_synthetic, size, other_size, wide, other_wide)
-    o_table = _table(original, other_original, size, other_size, wide, other_wide)
-    made, given = float(len(synthetic)), float(len(original))
-    total = 0.0
-    for s in range(len(a_table)):
-        for t in range(a_table.shape[1]):
-            total += abs(a_table[s, t] * given - o_table[s, t] * made)  # whole numbers, so nothing is rounded yet
-    return total / (2.0 * made * given)
-
-
-@compiled
-def _table(  # noqa: PLR0917
-    cells: Int32Array, other: Int32Array, size: int, other_size: int, wide: int, other_wide: int
-) -> FloatArray:
-    table = np.zeros(((size - 1) // wide + 1, (other_size - 1) // other_wide + 1))
-    for row in range(len(cells)):
-        table[cells[row] // wide, other[row] // other_wide] += 1.0
-    return table
+        most = max(most, best[0, s] + best[1, s])
+    return most

@@ -274,16 +274,20 @@ def _scores(  # noqa: PLR0917
         total = 0.0
         for p in range(len(pairs)):
             i, k = pairs[p, 0], pairs[p, 1]
-            a, a_other = _line(a_cells, synthetic_cells, i, first), _line(a_cells, synthetic_cells, k, first)
-            o, o_other = _line(o_cells, original_cells, i, first), _line(o_cells, original_cells, k, first)
-            size, other = layout[i, 7], layout[k, 7]
+            made_cells = _line(a_cells, synthetic_cells, i, first), _line(a_cells, synthetic_cells, k, first)
+            given_cells = _line(o_cells, original_cells, i, first), _line(o_cells, original_cells, k, first)
+            sizes, nominal, wide = (
+                (layout[i, 7], layout[k, 7]),
+                (layout[i, 8], layout[k, 8]),
+                (layout[i, 9], layout[k, 9]),
+            )
             if judge == DISTANCE:
-                total += distance(a, a_other, o, o_other, size, other, layout[i, 9], layout[k, 9]) / len(pairs)
+                total += distance(made_cells, given_cells, sizes, wide) / len(pairs)
                 continue
             if judge == SQUARES:
-                gain = all_cells(a, a_other, o, o_other, size, other, layout[i, 9], layout[k, 9])
+                gain = all_cells(made_cells, given_cells, sizes, wide)
             else:
-                gain = best_pair(a, a_other, o, o_other, size, other, layout[i, 8], layout[k, 8])
+                gain = best_pair(made_cells, given_cells, sizes, nominal)
             # N pMSE = sum a^2 / (a + o) - m^2 / N
             total += (gain - made * made / rows) / rows / len(pairs)
         scores[line] = total

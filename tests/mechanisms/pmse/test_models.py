@@ -156,7 +156,7 @@ def test_the_score_is_the_best_trees() -> None:
         score.settle(theta, j)
         for i, value in found.items():
             chosen = sorted({i, j})
-            gain, _, _ = best_root(
+            gain = best_root(
                 score._synthetic_cells[chosen],
                 score._original_cells[chosen],
                 score._layout[chosen, 7],
