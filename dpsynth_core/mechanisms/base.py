@@ -31,9 +31,7 @@ class Mechanism(ABC):
     """A way to turn a private table into a synthetic one: frozen parameters and one verb, ``fit``."""
 
     key: ClassVar[str]
-    """Name in the registry."""
     title: ClassVar[str]
-    """What people call it."""
     summary: ClassVar[str]
     """What it does, in a sentence."""
     good_for: ClassVar[str]
@@ -41,7 +39,6 @@ class Mechanism(ABC):
     beware: ClassVar[str] = ""
     """What a reviewer must know about its rows, in a sentence or two."""
     paper: ClassVar[str]
-    """Where it comes from."""
     status: ClassVar[Status] = "proven"
     """How far its guarantee can be trusted at best."""
     needs_delta: ClassVar[bool] = False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable
 from itertools import combinations
 from typing import TypeAlias
 
@@ -34,7 +33,7 @@ def read_sets(text: str, schema: Schema, *, parameter: str) -> tuple[ColumnSet, 
             raise ParameterError(
                 parameter, unknown[0] if unknown else text, allowed="columns of the schema, as in 'age, sex; age, pain'"
             )
-        found[in_order(names, schema)] = None
+        found[tuple(name for name in schema.names if name in names)] = None
     return tuple(found)
 
 
@@ -48,12 +47,6 @@ def _split(text: str, mark: str) -> list[str]:
         else:
             parts[-1] += character
     return [part.strip() for part in parts if part.strip()]
-
-
-def in_order(names: Iterable[str], schema: Schema) -> ColumnSet:
-    """The names without repetition, in the schema's order."""
-    wanted = set(names)
-    return tuple(name for name in schema.names if name in wanted)
 
 
 def every_set(schema: Schema, order: int) -> tuple[ColumnSet, ...]:

@@ -55,7 +55,6 @@ class KDGrid(Mechanism):
 
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
-        """Parameters from public facts only."""
         bins = suggested_bins(schema, n, epsilon)
         return cls(
             bins=bins,
@@ -74,7 +73,6 @@ class KDGrid(Mechanism):
         return counting_plan(grid.shape, n, budget.epsilon, sensitivity=HISTOGRAM_SENSITIVITY)
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
-        """Noisy counts above the threshold."""
         grid = Grid.of(table.schema, self.bins, most=MOST_CELLS)
         progress("Counting the cells", 0.0)
         scale = HISTOGRAM_SENSITIVITY / noise.budget.epsilon

@@ -19,19 +19,14 @@ class Parameter:
     """One parameter of a mechanism, as a form needs to know it."""
 
     name: str
-    """The dataclass field."""
     kind: Literal["int", "float", "bool", "text", "choice"]
-    """What its values are."""
     optional: bool
     """Whether None ("choose for me") is a value."""
     choices: tuple[str, ...]
-    """The values of a choice."""
     default: Any
-    """The field's default."""
     help: str
-    """The field's documentation."""
+    """The text under the field."""
     title: str
-    """Its name for people."""
     advanced: bool
     """Whether a form folds it away."""
     labels: Mapping[str, str]

@@ -50,7 +50,6 @@ class PerturbedHistogram(Mechanism):
 
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
-        """Parameters from public facts only."""
         bins = suggested_bins(schema, n, epsilon)
         cells = Grid.of(schema, bins).cells
         return cls(
@@ -61,7 +60,6 @@ class PerturbedHistogram(Mechanism):
 
     @classmethod
     def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:
-        """Also with few cells."""
         return {**super().audited(schema, n, epsilon), "few cells": cls(bins=2)}
 
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
@@ -70,7 +68,6 @@ class PerturbedHistogram(Mechanism):
         return counting_plan(grid.shape, n, budget.epsilon, sensitivity=HISTOGRAM_SENSITIVITY)
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
-        """Noisy counts of all cells."""
         grid = Grid.of(table.schema, self.bins, most=MOST_CELLS)
         progress("Counting the cells", 0.0)
         # c_i + DLap(2/eps); an integer is positive or is set to zero, so the threshold is one.

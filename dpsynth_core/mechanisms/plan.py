@@ -19,7 +19,6 @@ class Stage:
     """One paid step."""
 
     label: str
-    """What is measured or decided."""
     epsilon: Fraction
     """Its share, per row."""
     scale: float | None

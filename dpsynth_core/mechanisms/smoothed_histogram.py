@@ -60,7 +60,6 @@ class SmoothedHistogram(Mechanism):
 
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
-        """Parameters from public facts only."""
         # With m rows drawn from K cells, alpha is about m/eps, so half of the draws are real rows when K m = n eps.
         granted = exact(epsilon, parameter="epsilon")
         bins = bins_for(schema, n * float(granted) / FEWEST_ROWS)

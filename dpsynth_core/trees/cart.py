@@ -38,8 +38,8 @@ class CartSplit:
     below_left: bool
     """Whether the rows below the threshold are the left child."""
     left: tuple[str | None, ...]
-    """Categories of the left child, None for missing; empty where there is a threshold. Likewise for the right."""
     right: tuple[str | None, ...]
+    """Categories of the left and of the right child, None for missing; empty where there is a threshold."""
     improvement: float
     """Rows times Gini impurity, before less after."""
 

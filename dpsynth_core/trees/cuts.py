@@ -52,7 +52,6 @@ class OrderedCells(ColumnCells):
     """Below every synthetic value, up to each threshold in turn, above the last one, missing."""
 
     least: float
-    """Smallest synthetic value."""
     thresholds: FloatArray
     """Rising synthetic values; the last one is the largest."""
     labels: tuple[str, ...] = ()
@@ -114,8 +113,8 @@ class CutTable:
 
     cells: tuple[ColumnCells, ...]
     synthetic: Int32Array
-    """Cell of each synthetic row, one line for each column; likewise for the original rows."""
     original: Int32Array
+    """Cell of each row of either table, one line for each column."""
 
     @classmethod
     def of(cls, original: TableLike, synthetic: TableLike, *, bins: int) -> CutTable:

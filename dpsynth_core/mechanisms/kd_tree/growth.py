@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -44,10 +45,11 @@ class Boxes:
         return self.end - self.start
 
     def take(self, which: NDArray[np.bool_]) -> Boxes:
-        """Some of the boxes."""
-        return Boxes(
-            prefix=self.prefix[which], start=self.start[which], end=self.end[which], decisions=self.decisions[which]
-        )
+        return Boxes(**{name: column[which] for name, column in vars(self).items()})
+
+    @classmethod
+    def joined(cls, *parts: Boxes) -> Boxes:
+        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in cls.__annotations__})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +61,6 @@ class Level:
     prefix: IntArray
     """Every listed box that took a decision."""
     split: NDArray[np.bool_]
-    """What was decided."""
     counts: IntArray
     """Rows in each of them: private."""
     noisy: FloatArray
@@ -75,9 +76,8 @@ class Leaves:
     """The boxes of the finished tree."""
 
     depth: IntArray
-    """Bits that lead to each listed leaf."""
+    """How many bits lead to each listed leaf."""
     prefix: IntArray
-    """Those bits."""
     counts: IntArray
     """Rows in it: private."""
     decisions: IntArray
@@ -116,15 +116,10 @@ class HiddenBoxes:
     """The empty boxes of the first deciding depth that nobody has listed: counted, and drawn from uniformly."""
 
     def __init__(self, coding: Coding, depth: int, occupied: IntArray, noise: Noise) -> None:
-        self._coding, self._depth, self._noise = coding, depth, noise
+        self._coding, self.depth, self._noise = coding, depth, noise
         self._taken = coding.taken(depth)
         self._listed = np.sort(occupied)
         self._strings = [h.real(k) for h, k in zip(coding.halvings, self._taken, strict=True)]
-
-    @property
-    def depth(self) -> int:
-        """Bits that lead to each of them."""
-        return self._depth
 
     @property
     def total(self) -> int:
@@ -137,7 +132,6 @@ class HiddenBoxes:
         return self.total - len(self._listed)
 
     def enlist(self, prefix: IntArray) -> None:
-        """From now on these are listed."""
         self._listed = np.union1d(self._listed, prefix)
 
     def first_asked_at(self, level: int) -> tuple[list[IntArray], int]:
@@ -146,7 +140,7 @@ class HiddenBoxes:
         A box is passed on while the axis in turn cannot be halved, so those axes are single; the axis of ``level``
         is not; the others may be anything.
         """
-        passed, asked = set(self._coding.order[self._depth : level]), self._coding.order[level]
+        passed, asked = set(self._coding.order[self.depth : level]), self._coding.order[level]
         chosen = list(self._strings)
         for axis in passed | {asked}:
             single = self._coding.halvings[axis].is_single(self._taken[axis])[chosen[axis]]
@@ -159,7 +153,7 @@ class HiddenBoxes:
         inside = np.ones(len(self._listed), dtype=np.bool_)
         for axis, strings in enumerate(chosen):
             if len(strings) < len(self._strings[axis]):
-                inside &= np.isin(self._coding.string(self._listed, axis, self._depth), strings)
+                inside &= np.isin(self._coding.string(self._listed, axis, self.depth), strings)
         return int(np.count_nonzero(inside))
 
     def picker(self, chosen: list[IntArray] | None = None) -> Callable[[int], IntArray]:
@@ -174,7 +168,7 @@ class HiddenBoxes:
                 free = max(total - self._listed_among(strings), 1)
                 batch = min(int(1.2 * (size - len(found)) * total / free) + 16, 4_000_000)
                 drawn = [s[self._noise.integers(len(s), batch)] for s in strings]
-                candidates = self._coding.prefix(drawn, self._depth)
+                candidates = self._coding.prefix(drawn, self.depth)
                 candidates = candidates[~np.isin(candidates, self._listed)]
                 _, first = np.unique(np.concatenate([found, candidates]), return_index=True)
                 # In order of drawing, so that cutting off the surplus does not favour small prefixes.
@@ -202,25 +196,36 @@ def grow(coding: Coding, codes: IntArray, *, free: int, stop: int, rule: SplitRu
         asked = coding.undecided(boxes.prefix, depth)
         chosen, zeros = hidden.first_asked_at(depth)
         asking, passed = boxes.take(asked), boxes.take(~asked)
-        pick = _deepened(hidden.picker(chosen), depth - free)
+        # Picked boxes were passed on at every level before their first question.
+        pick = partial(_deepened, hidden.picker(chosen), depth - free)
         split, extra, noisy, extra_noisy = rule.decide(asking, zeros=zeros, pick=pick, noise=noise)
         hidden.enlist(extra >> (depth - free))
-        levels.append(
-            Level(
-                depth=depth,
-                prefix=np.concatenate([asking.prefix, extra]),
-                split=np.concatenate([split, np.ones(len(extra), dtype=np.bool_)]),
-                counts=np.concatenate([asking.counts, np.zeros(len(extra), dtype=np.int64)]),
-                noisy=np.concatenate([noisy, extra_noisy]),
-                variance=np.full(len(noisy) + len(extra_noisy), rule.variance),
-                passed=passed.prefix,
-            )
+        deciding = Boxes.joined(asking, _empty(extra))
+        split = np.append(split, np.ones(len(extra), dtype=np.bool_))
+        level = Level(
+            depth=depth,
+            prefix=deciding.prefix,
+            split=split,
+            counts=deciding.counts,
+            noisy=np.append(noisy, extra_noisy),
+            variance=np.full(len(split), rule.variance),
+            passed=passed.prefix,
         )
-        finished.append((depth, asking.take(~split)))
-        parents = _join(asking.take(split), _empty(extra))
-        boxes = _join(_children(coding, codes, parents, depth), _passed_on(passed))
+        levels.append(level)
+        finished.append((depth, deciding.take(~split)))
+        halves = _children(coding, codes, deciding.take(split), depth)
+        boxes = Boxes.joined(halves, replace(passed, prefix=passed.prefix << 1))
     finished.append((stop, boxes))
-    return _leaves(finished, hidden, levels)
+    leaves = Boxes.joined(*(boxes for _, boxes in finished))
+    depths = np.repeat([depth for depth, _ in finished], [len(boxes.prefix) for _, boxes in finished])
+    return Leaves(
+        depth=depths,
+        prefix=leaves.prefix,
+        counts=leaves.counts,
+        decisions=leaves.decisions,
+        hidden=hidden,
+        levels=tuple(levels),
+    )
 
 
 def _boxes_at(coding: Coding, codes: IntArray, depth: int) -> Boxes:
@@ -242,37 +247,10 @@ def _children(coding: Coding, codes: IntArray, parents: Boxes, depth: int) -> Bo
     )
 
 
-def _passed_on(boxes: Boxes) -> Boxes:
-    return Boxes(prefix=boxes.prefix << 1, start=boxes.start, end=boxes.end, decisions=boxes.decisions)
-
-
 def _empty(prefix: IntArray) -> Boxes:
     nothing = np.zeros(len(prefix), dtype=np.int64)
     return Boxes(prefix=prefix, start=nothing, end=nothing, decisions=nothing)
 
 
-def _join(first: Boxes, second: Boxes) -> Boxes:
-    return Boxes(
-        **{
-            name: np.concatenate([getattr(first, name), getattr(second, name)])
-            for name in ("prefix", "start", "end", "decisions")
-        }
-    )
-
-
-def _deepened(pick: Callable[[int], IntArray], levels: int) -> Callable[[int], IntArray]:
-    """Picked boxes, passed on ``levels`` times before their first question."""
-    return lambda size: pick(size) << levels
-
-
-def _leaves(finished: list[tuple[int, Boxes]], hidden: HiddenBoxes, levels: list[Level]) -> Leaves:
-    parts = [(depth, boxes) for depth, boxes in finished if len(boxes.prefix)]
-    nothing = [np.zeros(0, dtype=np.int64)]
-    return Leaves(
-        depth=np.concatenate([np.full(len(b.prefix), depth, dtype=np.int64) for depth, b in parts] or nothing),
-        prefix=np.concatenate([b.prefix for _, b in parts] or nothing),
-        counts=np.concatenate([b.counts for _, b in parts] or nothing),
-        decisions=np.concatenate([b.decisions for _, b in parts] or nothing),
-        hidden=hidden,
-        levels=tuple(levels),
-    )
+def _deepened(pick: Callable[[int], IntArray], levels: int, size: int) -> IntArray:
+    return pick(size) << levels

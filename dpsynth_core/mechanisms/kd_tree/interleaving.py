@@ -99,7 +99,6 @@ class Coding:
 
     @property
     def bits(self) -> int:
-        """Length of a code."""
         return len(self.order)
 
     def taken(self, depth: int) -> list[int]:

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from dpsynth_core.arrays import IntArray
+from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.errors import check_between, check_choice, check_int
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.kd_tree.consistency import consistent_counts
@@ -96,14 +96,13 @@ class KDTree(Mechanism):
 
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:  # noqa: ARG003  the rule adapts to both by itself
-        """Parameters from public facts only."""
         columns = len(schema.columns)
         share = round(columns / (columns + 4), 2)
-        return cls(
-            split_share=share,
-            reason=f"With {columns} column(s), {share:.0%} of epsilon goes to finding the boxes: the more columns, the "
-            "more there is to find. Depth needs no tuning, because this rule's noise does not grow with it.",
+        reason = (
+            f"With {columns} column(s), {share:.0%} of epsilon goes to finding the boxes: the more columns, the more "
+            "there is to find. Depth needs no tuning, because this rule's noise does not grow with it."
         )
+        return cls(split_share=share, reason=reason)
 
     @classmethod
     def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:
@@ -131,15 +130,13 @@ class KDTree(Mechanism):
             scale = float(loss / splitting.epsilon)
             stages.append(Stage(label="which boxes to split", epsilon=splitting.epsilon, scale=scale))
             if self.inner_levels and stop - free > len(coding.halvings):
-                inner, counting = _inner_shares(counting, self.inner_share)
+                inner, counting = _split_off(counting, self.inner_share, "inner_share")
                 scale = float(HISTOGRAM_SENSITIVITY * self.inner_levels / inner.epsilon)
                 stages.append(Stage(label="counts of inner boxes", epsilon=inner.epsilon, scale=scale))
         scale = float(HISTOGRAM_SENSITIVITY / counting.epsilon)
         stages.append(Stage(label="counts of the leaves", epsilon=counting.epsilon, scale=scale))
-        cuts = coding.parts(free)
-        return Plan(
-            stages=tuple(stages), cuts=cuts, cells=math.prod(cuts), draws=n // 8, values=n * len(schema.columns)
-        )
+        cuts, values = coding.parts(free), n * len(schema.columns)
+        return Plan(stages=tuple(stages), cuts=cuts, cells=math.prod(cuts), draws=n // 8, values=values)
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Grow the tree, count its boxes, make the counts agree."""
@@ -157,13 +154,9 @@ class KDTree(Mechanism):
         levels, remaining = self._count_inner(leaves.levels, noise, counting, len(coding.halvings))
         threshold, noisy = self._count_leaves(leaves, noise, remaining, table.n)
         progress("Making the counts agree", 0.9)
+        variance = laplace_variance(HISTOGRAM_SENSITIVITY / remaining.epsilon)
         values = consistent_counts(
-            leaves,
-            levels,
-            noisy.values,
-            stop=stop,
-            stand_out=self.stand_out,
-            leaf_variance=laplace_variance(HISTOGRAM_SENSITIVITY / remaining.epsilon),
+            leaves, levels, noisy.values, stop=stop, stand_out=self.stand_out, leaf_variance=variance
         )
         # That a box of the first depth is listed may only mean that it holds rows, so it gets what a hidden one gets:
         # its leaf count alone, and the threshold. All others are listed because of splits, which are paid for.
@@ -171,19 +164,12 @@ class KDTree(Mechanism):
         values = np.where(first, noisy.values, values)
         kept = np.where(first, noisy.values >= threshold, values > 0)
         depth, prefix = leaves.boxes
-        low, high = _ranges(
-            coding,
-            np.append(depth[kept], np.full(len(noisy.extra_keys), free)),
-            np.append(prefix[kept], noisy.extra_keys ^ (np.int64(1) << free)),
-        )
-        return PartitionModel.of(
-            tuple(halving.axis for halving in coding.halvings),
-            low,
-            high,
-            np.append(values[kept], noisy.extra_values),
-            rows=table.n,
-            centre=self.placement == "centre",
-        )
+        depth = np.append(depth[kept], np.full(len(noisy.extra_keys), free))
+        prefix = np.append(prefix[kept], noisy.extra_keys ^ (np.int64(1) << free))
+        low, high = _ranges(coding, depth, prefix)
+        weights: FloatArray = np.append(values[kept], noisy.extra_values)
+        axes = tuple(halving.axis for halving in coding.halvings)
+        return PartitionModel.of(axes, low, high, weights, rows=table.n, centre=self.placement == "centre")
 
     def _depths(self, schema: Schema, coding: Coding) -> tuple[int, int]:
         """Where decisions begin (h) and where they end (h')."""
@@ -196,11 +182,7 @@ class KDTree(Mechanism):
 
     def _shares(self, budget: Budget, levels: int) -> tuple[Budget | None, Budget]:
         """For the decisions (eps') and for the counts (eps''); where nothing is decided, all goes to the counts."""
-        if not levels:
-            return None, budget
-        share = exact(self.split_share, parameter="split_share")
-        splitting, counting = budget.split(share, 1 - share)
-        return splitting, counting
+        return _split_off(budget, self.split_share, "split_share") if levels else (None, budget)
 
     def _rule(self, noise: Noise, budget: Budget, levels: int, boxes: int) -> SplitRule:
         if self.rule == "privtree":
@@ -222,7 +204,7 @@ class KDTree(Mechanism):
         due = [level for level in levels[columns::columns] if level.split.any()][: self.inner_levels]
         if not due:
             return list(levels), budget
-        inner, remaining = _inner_shares(budget, self.inner_share)
+        inner, remaining = _split_off(budget, self.inner_share, "inner_share")
         price = inner.split(*(1 for _ in due))[0].epsilon
         measured = {level.depth: _measured(level, noise, price) for level in due}
         return [measured.get(first + i, level) for i, level in enumerate(levels)], remaining
@@ -248,10 +230,10 @@ class KDTree(Mechanism):
         return threshold, noisy
 
 
-def _inner_shares(budget: Budget, share: float) -> tuple[Budget, Budget]:
-    part = exact(share, parameter="inner_share")
-    inner, remaining = budget.split(part, 1 - part)
-    return inner, remaining
+def _split_off(budget: Budget, share: float, parameter: str) -> tuple[Budget, Budget]:
+    part = exact(share, parameter=parameter)
+    split_off, rest = budget.split(part, 1 - part)
+    return split_off, rest
 
 
 def _measured(level: Level, noise: Noise, epsilon: Fraction) -> Level:

@@ -59,7 +59,6 @@ class LevelRule:
 
     @property
     def variance(self) -> float:
-        """Of the noisy counts."""
         return laplace_variance(HISTOGRAM_SENSITIVITY / self.epsilon)
 
 

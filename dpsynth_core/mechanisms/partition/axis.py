@@ -26,7 +26,6 @@ class Axis:
     """
 
     column: Column
-    """The declared facts."""
     slots: int
     """Parts of the range, or labels; without the missing slot."""
 
@@ -40,9 +39,7 @@ class Axis:
     @classmethod
     def fine(cls, column: Column, bits: int = MAX_SLOT_BITS) -> Axis:
         """As many slots as the values can tell apart, up to 2 ** ``bits``."""
-        if not column.is_numeric:
-            return cls(column=column, slots=column.levels)
-        return cls(column=column, slots=min(2**bits, _points(column) or 2**bits))
+        return cls.coarse(column, 2**bits)
 
     @property
     def size(self) -> int:
@@ -63,7 +60,6 @@ class Axis:
         return np.array([-(-i * points // self.slots) for i in range(self.slots + 1)], dtype=np.int64)
 
     def locate(self, table: PrivateTable) -> IntArray:
-        """Each row's slot."""
         positions = table.positions(self.column.name)
         values = positions.values
         if self.column.is_numeric and self.column.lattice is None:

@@ -30,7 +30,6 @@ class Grid:
     """The cells: a product of axes."""
 
     axes: tuple[Axis, ...]
-    """One per column."""
 
     @classmethod
     def of(cls, schema: Schema, bins: int | None, *, most: int | None = None) -> Grid:
@@ -60,7 +59,6 @@ class Grid:
         return count_cells([axis.locate(table) for axis in self.axes], self.shape)
 
     def model(self, cells: IntArray, weights: IntArray, *, rows: int, centre: bool) -> PartitionModel:
-        """Cells with weights as a model."""
         return PartitionModel.of(self.axes, cells, cells + 1, weights.astype(np.float64), rows=rows, centre=centre)
 
 

@@ -55,13 +55,11 @@ class PartitionModel:
             return codec_for(axis.column).restore(placing())
 
         # One column is drawn while others are computed: long arrays are worked on outside the interpreter's lock.
+        waiting = {}
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            waiting = {
-                axis.column.name: pool.submit(
-                    column, axis, axis.placing(self.low[:, i], self.high[:, i], box, noise.uniform, centre=self.centre)
-                )
-                for i, axis in enumerate(self.axes)
-            }
+            for axis, low, high in zip(self.axes, self.low.T, self.high.T, strict=True):
+                placing = axis.placing(low, high, box, noise.uniform, centre=self.centre)
+                waiting[axis.column.name] = pool.submit(column, axis, placing)
             return pd.DataFrame({name: made.result() for name, made in waiting.items()}, copy=False)
 
     def _allot(self, rows: int, noise: Noise) -> IntArray:
@@ -75,12 +73,9 @@ class PartitionModel:
     def centres(self) -> FloatArray:
         """The middle of each box on every axis, as positions: for distances between weighted points."""
         every = np.arange(len(self.weights))
-        return np.column_stack(
-            [
-                axis.place(self.low[:, i], self.high[:, i], every, np.zeros, centre=True).values
-                for i, axis in enumerate(self.axes)
-            ]
-        ).astype(np.float64)
+        boxes = zip(self.axes, self.low.T, self.high.T, strict=True)
+        middles = [axis.place(low, high, every, np.zeros, centre=True).values for axis, low, high in boxes]
+        return np.column_stack(middles).astype(np.float64)
 
     def leaves(self) -> pd.DataFrame:
         """Every box with its bounds and its noisy count, for pictures and for readers."""

@@ -34,7 +34,6 @@ class BoxSearch:
     candidates: int
     """Points in every list."""
     stages: int
-    """Selections, one after the other."""
     growth: int
     """How many times more each selection gets than the one before: early ones only have to find the region."""
 

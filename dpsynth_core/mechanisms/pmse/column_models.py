@@ -43,9 +43,7 @@ class NormalPrior:
     """A normal prior for each of some parameters."""
 
     mean: FloatArray
-    """Where they are expected."""
     std: FloatArray
-    """How far from there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,18 +51,14 @@ class ColumnModel:
     """What is public about one column's part."""
 
     column: Column
-    """The declared facts."""
     form: int
-    """How it is made."""
     before: int
     """Features of the columns before it."""
 
     @property
     def levels(self) -> int:
         """Labels, or values of a whole number that is treated as one; zero for other numbers."""
-        if self.form in (ORDERED, NOMINAL):
-            return _values(self.column) or self.column.levels
-        return 0
+        return (_values(self.column) or self.column.levels) if self.form in (ORDERED, NOMINAL) else 0
 
     @property
     def steps(self) -> int:
@@ -125,7 +119,6 @@ class ColumnModel:
         return values if positions.missing is None else np.where(positions.missing, np.nan, values)
 
     def positions(self, values: FloatArray) -> Positions:
-        """The way back."""
         missing = np.isnan(values)
         filled = np.where(missing, 0.0, values)
         low, width = self._range
@@ -149,14 +142,16 @@ def _values(column: Column) -> int:
     return 0 if points is None else points[1] - points[0] + 1
 
 
-def column_models(schema: Schema, law: NumberLaw) -> tuple[ColumnModel, ...]:
+ColumnModels: TypeAlias = tuple[ColumnModel, ...]
+"""One for each column, in the schema's order."""
+
+
+def column_models(schema: Schema, law: NumberLaw) -> ColumnModels:
     """The parts of a sequential model, in the schema's order."""
     models: list[ColumnModel] = []
-    before = 0
     for column in schema:
-        model = ColumnModel(column=column, form=_form(column, law), before=before)
-        models.append(model)
-        before += model.features
+        before = sum(model.features for model in models)
+        models.append(ColumnModel(column=column, form=_form(column, law), before=before))
     return tuple(models)
 
 

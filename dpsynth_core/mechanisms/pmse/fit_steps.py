@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray, IntArray
-from dpsynth_core.mechanisms.pmse.column_models import ColumnModel
+from dpsynth_core.mechanisms.pmse.column_models import ColumnModels
 
 Parents: TypeAlias = tuple[tuple[int, ...], ...]
 """For each column the earlier ones that predict it."""
@@ -22,11 +22,9 @@ class FitStep:
     """Some parameters of a block of columns that are found together."""
 
     label: str
-    """What they describe, for people."""
     first: int
-    """First column of the block."""
     last: int
-    """Last column of the block."""
+    """First and last column of the block."""
     indices: IntArray
     """Which of the block's parameters."""
     pairs: IntArray
@@ -36,8 +34,12 @@ class FitStep:
 
     @property
     def size(self) -> int:
-        """How many parameters."""
         return len(self.indices)
+
+    def prior(self, models: ColumnModels) -> tuple[FloatArray, FloatArray]:
+        """Prior means and standard deviations of this step's parameters."""
+        mean, std = block_prior(models, self.first, self.last)
+        return mean[self.indices], std[self.indices]
 
     def filled(self, theta: FloatArray, lines: FloatArray) -> FloatArray:
         """The block's parameters, once for each line, with this step's own from the line."""
@@ -46,13 +48,13 @@ class FitStep:
         return full
 
 
-def block_prior(models: tuple[ColumnModel, ...], first: int, last: int) -> tuple[FloatArray, FloatArray]:
+def block_prior(models: ColumnModels, first: int, last: int) -> tuple[FloatArray, FloatArray]:
     """Prior means and standard deviations of a block's parameters."""
     block = [model.prior for model in models[first : last + 1]]
     return np.concatenate([p.mean for p in block]), np.concatenate([p.std for p in block])
 
 
-def block_start(models: tuple[ColumnModel, ...], first: int, last: int, parents: Parents | None) -> FloatArray:
+def block_start(models: ColumnModels, first: int, last: int, parents: Parents | None) -> FloatArray:
     """Parameters of a block before anything is known; not a number where a column does not depend on another."""
     mean = block_prior(models, first, last)[0].copy()
     if parents is not None:
@@ -62,9 +64,7 @@ def block_start(models: tuple[ColumnModel, ...], first: int, last: int, parents:
     return mean
 
 
-def blocks_of_columns(
-    models: tuple[ColumnModel, ...], joint: int, parents: Parents | None = None
-) -> tuple[FitStep, ...]:
+def blocks_of_columns(models: ColumnModels, joint: int, parents: Parents | None = None) -> tuple[FitStep, ...]:
     """All columns at once if they have no more than ``joint`` parameters together, else column by column."""
     total = sum(model.size for model in models)
     if parents is None and total <= joint:
@@ -72,24 +72,16 @@ def blocks_of_columns(
     return tuple(_block(models, j, j, parents) for j, model in enumerate(models) if model.size)
 
 
-def _block(models: tuple[ColumnModel, ...], first: int, last: int, parents: Parents | None) -> FitStep:
-    names = [model.column.name for model in models[first : last + 1]]
+def _block(models: ColumnModels, first: int, last: int, parents: Parents | None) -> FitStep:
+    label = f"parameters of {', '.join(model.column.name for model in models[first : last + 1])}"
     pairs = [(i, j) for j in range(first, last + 1) for i in (range(j) if parents is None else parents[j])]
-    indices = np.arange(sum(model.size for model in models[first : last + 1]))
-    if parents is not None:
-        groups = _groups(models, last, parents[last])
-        indices = np.concatenate([indices for _, _, indices in groups] or [indices[:0]])
+    used = np.flatnonzero(~np.isnan(block_start(models, first, last, parents)))
     return FitStep(
-        label=f"parameters of {', '.join(names)}",
-        first=first,
-        last=last,
-        indices=indices,
-        pairs=np.array(pairs or [(last, last)]),
-        final=True,
+        label=label, first=first, last=last, indices=used, pairs=np.array(pairs or [(last, last)]), final=True
     )
 
 
-def small_groups(models: tuple[ColumnModel, ...], parents: Parents | None = None) -> tuple[FitStep, ...]:
+def small_groups(models: ColumnModels, parents: Parents | None = None) -> tuple[FitStep, ...]:
     """Column by column: what it is by itself, then how it depends on each earlier column, a few at a time."""
     steps: list[FitStep] = []
     for j, model in enumerate(models):
@@ -100,27 +92,19 @@ def small_groups(models: tuple[ColumnModel, ...], parents: Parents | None = None
             for label, i, indices in groups
             for piece in np.array_split(indices, -(-len(indices) // MAX_GROUP))
         ]
-        steps += [
-            FitStep(
-                label=label, first=j, last=j, indices=piece, pairs=np.array([[i, j]]), final=number == len(pieces) - 1
-            )
-            for number, (label, i, piece) in enumerate(pieces)
-        ]
+        for number, (label, i, piece) in enumerate(pieces, start=1):
+            pairs, final = np.array([[i, j]]), number == len(pieces)
+            steps.append(FitStep(label=label, first=j, last=j, indices=piece, pairs=pairs, final=final))
     return tuple(steps)
 
 
-def _groups(models: tuple[ColumnModel, ...], j: int, earlier: Iterable[int]) -> list[tuple[str, int, IntArray]]:
+def _groups(models: ColumnModels, j: int, earlier: Iterable[int]) -> list[tuple[str, int, IntArray]]:
     """A column's parameters by what they describe: with which column, and their places."""
     model, own = models[j], models[j].own + models[j].column.nullable
     groups = [(f"{model.column.name} by itself", j, np.arange(own))] if own else []
     for i in earlier:
-        indices = _predictor_indices(model, models[i], own)
-        if len(indices):
+        features = models[i].before + np.arange(models[i].features)
+        if model.weights_each and len(features):
+            indices = np.concatenate([own + k * model.before + features for k in range(model.weights_each)])
             groups.append((f"{model.column.name} given {models[i].column.name}", i, indices))
     return groups
-
-
-def _predictor_indices(model: ColumnModel, earlier: ColumnModel, own: int) -> IntArray:
-    """Indices of the parameters by which a column depends on an earlier one."""
-    features = np.arange(earlier.before, earlier.before + earlier.features)
-    return np.concatenate([own + k * model.before + features for k in range(model.weights_each)] or [features[:0]])

@@ -17,16 +17,8 @@ from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.parameters import setting
 from dpsynth_core.mechanisms.plan import Plan, Stage
 from dpsynth_core.mechanisms.pmse.box_search import REACH, BoxSearch
-from dpsynth_core.mechanisms.pmse.column_models import ColumnModel, column_models
-from dpsynth_core.mechanisms.pmse.fit_steps import (
-    MAX_GROUP,
-    FitStep,
-    Parents,
-    block_prior,
-    block_start,
-    blocks_of_columns,
-    small_groups,
-)
+from dpsynth_core.mechanisms.pmse.column_models import ColumnModels, column_models
+from dpsynth_core.mechanisms.pmse.fit_steps import FitStep, Parents, block_start, blocks_of_columns, small_groups
 from dpsynth_core.mechanisms.pmse.metropolis import ChainProgress, Chains, walk
 from dpsynth_core.mechanisms.pmse.objective import DISTANCE, SQUARES, TREE, PMSEObjective, Randomness, sensitivity_of
 from dpsynth_core.mechanisms.pmse.parents import (
@@ -136,31 +128,19 @@ class PMSE(Mechanism):
 
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
-        """Parameters from public facts only."""
         parameters = sum(model.size for model in column_models(schema, "skewed"))
         share = n * float(exact(epsilon, parameter="epsilon")) / max(parameters, 1)
         numbers: Literal["normal", "skewed"] = "skewed" if share >= 50 else "normal"
-        verdict = (
-            "enough to fit a skew to every number"
-            if numbers == "skewed"
-            else "enough for plain normal laws"
-            if share >= 20
-            else "too little for more than a rough picture"
-        )
-        return cls(
-            numbers=numbers,
-            reason=f"{n:,} rows at this epsilon leave {share:,.0f} rows times epsilon for each of {parameters} "
-            f"parameters: {verdict}.",
-        )
+        plain = "enough for plain normal laws" if share >= 20 else "too little for more than a rough picture"
+        verdict = "enough to fit a skew to every number" if numbers == "skewed" else plain
+        leave = f"{n:,} rows at this epsilon leave {share:,.0f} rows times epsilon for each of {parameters} parameters"
+        return cls(numbers=numbers, reason=f"{leave}: {verdict}.")
 
     @classmethod
     def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:
         """Also the best tree. The score is the same for random walks, whose kernel is audited by itself."""
-        return {
-            **super().audited(schema, n, epsilon),
-            "best tree": cls(criterion="optimal", ratio=1),
-            "one parent": cls(parents=1),
-        }
+        others = {"best tree": cls(criterion="optimal", ratio=1), "one parent": cls(parents=1)}
+        return {**super().audited(schema, n, epsilon), **others}
 
     def judge(self, guarantee: Guarantee) -> Guarantee:
         """Only draws from finite lists are proven."""
@@ -181,25 +161,21 @@ class PMSE(Mechanism):
         steps = self._steps(models, parents)
         choosing, shares = share_out(models, steps, budget, limit)
         merged: dict[str, Fraction] = {} if choosing is None else {CHOOSING: choosing.epsilon}
-        for step, share in zip(steps, shares, strict=True):
-            merged[step.label] = merged.get(step.label, Fraction(0)) + share.epsilon
         sensitivity = self.bound_factor * sensitivity_of(JUDGES[self.criterion], n, self._model_rows(n))
         scores = pairs = 0.0
         for step, share in zip(steps, shares, strict=True):
-            search = self._box_search(step, models, share.epsilon / self.datasets, sensitivity)
-            number = search.stages * search.candidates if self.sampler == "lists" else self.steps * self.chains
+            merged[step.label] = merged.get(step.label, Fraction(0)) + share.epsilon
+            number = self.steps * self.chains
+            if self.sampler == "lists":
+                search = self._box_search(step, models, share.epsilon / self.datasets, sensitivity)
+                number = search.stages * search.candidates
             scores += number
             pairs += number * (step.last - step.first + 1 + len(step.pairs))
         computing = self.datasets * (pairs * (n + self._model_rows(n)) * SECONDS_PER_VALUE + scores * 1e-4)
-        return Plan(
-            stages=tuple(Stage(label=label, epsilon=epsilon, scale=None) for label, epsilon in merged.items())
-            or (Stage(label=NOTHING, epsilon=budget.epsilon, scale=None),),
-            cuts=(1,) * len(models),
-            cells=1,
-            draws=int(scores),
-            values=n * len(models),
-            computing=computing,
-        )
+        merged = merged or {NOTHING: budget.epsilon}
+        stages = tuple(Stage(label=label, epsilon=epsilon, scale=None) for label, epsilon in merged.items())
+        cuts, values = (1,) * len(models), n * len(models)
+        return Plan(stages=stages, cuts=cuts, cells=1, draws=int(scores), values=values, computing=computing)
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> Mixture:
         """Algorithm 2: l draws of parameters, each with its share of epsilon."""
@@ -215,7 +191,7 @@ class PMSE(Mechanism):
         return Mixture(models=tuple(fitted))
 
     def _fit_once(
-        self, table: PrivateTable, models: tuple[ColumnModel, ...], noise: Noise, budget: Budget, progress: Progress
+        self, table: PrivateTable, models: ColumnModels, noise: Noise, budget: Budget, progress: Progress
     ) -> SequentialModel:
         # z is drawn once, before any score: u is then a fixed function of the parameters.
         objective = self._objective(table, models, Randomness.draw(models, self._model_rows(table.n), noise, even=True))
@@ -250,17 +226,11 @@ class PMSE(Mechanism):
         def scored(candidates: FloatArray) -> FloatArray:
             return objective(step.filled(theta, candidates), step.last, step.pairs)
 
-        _, std = block_prior(objective.models, step.first, step.last)
         sensitivity = self._sensitivity(objective)
         search = self._box_search(step, objective.models, epsilon, sensitivity)
+        centre, reach = theta[step.indices], REACH * step.prior(objective.models)[1]
         return search.run(
-            scored,
-            theta[step.indices],
-            REACH * std[step.indices],
-            noise=noise,
-            sensitivity=sensitivity,
-            epsilon=epsilon,
-            label=step.label,
+            scored, centre, reach, noise=noise, sensitivity=sensitivity, epsilon=epsilon, label=step.label
         )
 
     def _walk(
@@ -274,19 +244,18 @@ class PMSE(Mechanism):
         report: StepProgress,
     ) -> FloatArray:
         """All parameters of a block, by random walks that start where the prior says, whatever the data say."""
-        mean, std = (each[step.indices] for each in block_prior(objective.models, step.first, step.last))
-        starts = mean + std * ndtri(np.clip(noise.uniform(self.chains * step.size), 1e-12, 1 - 1e-12)).reshape(
-            self.chains, step.size
-        )
+        mean, std = step.prior(objective.models)
+        uniform = noise.uniform(self.chains * step.size).reshape(self.chains, step.size)
+        starts = mean + std * ndtri(np.clip(uniform, 1e-12, 1 - 1e-12))
         centre, spread = self._walk_prior(mean, std)
 
         def scored(lines: FloatArray) -> FloatArray:
             return -objective(step.filled(theta, lines), step.last, step.pairs)
 
-        max_rate = MAX_RATE[self.criterion]
-
         def walked(generator: np.random.Generator, scale: float) -> Chains:
-            scale = max(scale, float(objective.sensitivity) / max_rate)  # less than epsilon allows is private, too
+            # Less than epsilon allows is private, too.
+            scale = max(scale, float(objective.sensitivity) / MAX_RATE[self.criterion])
+            first_heat = min(1.0, FIRST_RATE * scale)
 
             def log_density(lines: FloatArray, heat: float) -> FloatArray:
                 # Equation 2, times the prior: exp(-eps u / (2 du)) pi(theta).
@@ -295,14 +264,9 @@ class PMSE(Mechanism):
 
             state = starts
             for attempt in range(ATTEMPTS):
+                trace, steps = partial(_report_walk, report, attempt), self.steps * 2**attempt
                 chains = walk(
-                    log_density,
-                    state,
-                    0.1 * std,
-                    steps=self.steps * 2**attempt,
-                    heat=min(1.0, FIRST_RATE * scale),
-                    generator=generator,
-                    progress=partial(_report_walk, report, attempt),
+                    log_density, state, 0.1 * std, steps=steps, heat=first_heat, generator=generator, progress=trace
                 )
                 state = chains.states
                 if chains.agree:
@@ -320,14 +284,14 @@ class PMSE(Mechanism):
             )
         return chains.state
 
-    def _objective(self, table: PrivateTable, models: tuple[ColumnModel, ...], randomness: Randomness) -> PMSEObjective:
+    def _objective(self, table: PrivateTable, models: ColumnModels, randomness: Randomness) -> PMSEObjective:
         return PMSEObjective(table, models, randomness, judge=JUDGES[self.criterion])
 
     def _walk_prior(self, mean: FloatArray, std: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of the prior that random walks use."""
         return mean, std
 
-    def _column_models(self, schema: Schema) -> tuple[ColumnModel, ...]:
+    def _column_models(self, schema: Schema) -> ColumnModels:
         models = column_models(schema, self.numbers)
         total, widest = sum(model.size for model in models), max(models, key=lambda model: model.own)
         if total > MAX_PARAMETERS or widest.own > MAX_PARAMETERS // 5:
@@ -339,29 +303,20 @@ class PMSE(Mechanism):
             )
         return models
 
-    def _steps(self, models: tuple[ColumnModel, ...], parents: Parents | None) -> tuple[FitStep, ...]:
+    def _steps(self, models: ColumnModels, parents: Parents | None) -> tuple[FitStep, ...]:
         if self.sampler == "lists":
             return small_groups(models, parents)
         return blocks_of_columns(models, self.joint, parents)
 
-    def _max_parents(self, models: tuple[ColumnModel, ...], n: int, epsilon: Fraction) -> int | None:
+    def _max_parents(self, models: ColumnModels, n: int, epsilon: Fraction) -> int | None:
         """Predictors that a column may have; None for all columns before it."""
         if self.parents is None and sum(model.size for model in models) <= self.joint:
             return None
         return max_parents(models, n * epsilon, self.parents)
 
-    def _box_search(
-        self, step: FitStep, models: tuple[ColumnModel, ...], epsilon: Fraction, sensitivity: Fraction
-    ) -> BoxSearch:
-        _, std = block_prior(models, step.first, step.last)
-        size = min(step.size, MAX_GROUP)
-        return BoxSearch.of(
-            size,
-            CANDIDATES[size],
-            float(epsilon / (2 * sensitivity)),
-            REACH * float(std[step.indices].max()),
-            straight=self.criterion == "distance",
-        )
+    def _box_search(self, step: FitStep, models: ColumnModels, epsilon: Fraction, sensitivity: Fraction) -> BoxSearch:
+        rate, span = float(epsilon / (2 * sensitivity)), REACH * float(step.prior(models)[1].max())
+        return BoxSearch.of(step.size, CANDIDATES[step.size], rate, span, straight=self.criterion == "distance")
 
     def _model_rows(self, n: int) -> int:
         return min(self.ratio * n, max(n, MAX_MODEL_ROWS)) if self.ratio > 1 else n

@@ -46,13 +46,12 @@ class ChainProgress:
     done: float
     """Share of the steps."""
     step: int
-    """Steps so far."""
     acceptance: float
     """Share of proposals accepted lately."""
     log_density: float
     """Of the first chain's state."""
     rhat: float | None
-    """As in ``Chains``, at the end."""
+    """At the end only."""
 
 
 def walk(
@@ -113,12 +112,10 @@ def walk(
 def _adapted(history: FloatArray, accepted: FloatArray, step: float, root: FloatArray) -> tuple[float, FloatArray]:
     """A step that is accepted as often as it should be, along the directions the chains have moved in lately."""
     step *= math.exp(2 * (float(accepted.mean()) - TARGET_ACCEPTANCE))
-    recent = history[len(history) // 2 :].reshape(-1, history.shape[2])
-    if len(recent) > 20 * history.shape[2]:
-        size = history.shape[2]
-        # Spread within chains: chains that have not met yet must not stretch the proposal.
-        within = history[len(history) // 2 :]
-        spread = (within - within.mean(axis=0)).reshape(-1, size)
+    size, recent = history.shape[2], history[len(history) // 2 :]
+    # Spread within chains: chains that have not met yet must not stretch the proposal.
+    spread = (recent - recent.mean(axis=0)).reshape(-1, size)
+    if len(spread) > 20 * size:
         covariance = spread.T @ spread / len(spread)
         covariance += 1e-10 * np.eye(size) + 1e-4 * np.diag(np.diag(covariance))
         root = np.linalg.cholesky(covariance) * 2.4 / math.sqrt(size)

@@ -22,7 +22,7 @@ from scipy.special import ndtri
 
 from dpsynth_core.arrays import FloatArray, Int32Array, IntArray
 from dpsynth_core.jit import compiled
-from dpsynth_core.mechanisms.pmse.column_models import NOMINAL, ORDERED, ColumnModel, column_models
+from dpsynth_core.mechanisms.pmse.column_models import NOMINAL, ORDERED, ColumnModel, ColumnModels, column_models
 from dpsynth_core.mechanisms.pmse.drawing import correlations, draw_column, feature_scales, features_of, natural
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.table.private_table import PrivateTable
@@ -38,8 +38,6 @@ CELL_WIDTH = 0.2
 """In standard deviations of the sample."""
 CELLS_TOGETHER = 2
 """Cells of a number that are one where all cells are looked at at once: 0.4 standard deviations."""
-
-
 ROUNDING = Fraction(1, 2**40)
 """More than two means of distances over up to a thousand pairs can be off in double precision. (The bound on a pMSE is
 never reached, which leaves room for its rounding.)"""
@@ -55,7 +53,7 @@ class Randomness:
     """Uniform: decides which values are missing."""
 
     @classmethod
-    def draw(cls, models: tuple[ColumnModel, ...], rows: int, noise: Noise, *, even: bool = False) -> Randomness:
+    def draw(cls, models: ColumnModels, rows: int, noise: Noise, *, even: bool = False) -> Randomness:
         """Independent of any private value. ``even``: spread evenly over the law of each column, in random order."""
 
         def line() -> FloatArray:
@@ -64,12 +62,10 @@ class Randomness:
             order = np.argsort(noise.uniform(rows))
             return (order + noise.uniform(rows)) / rows
 
-        z = [line() for _ in models]
-        normal = [
-            ndtri(np.clip(u, 1e-15, 1 - 1e-15)) if p.form != NOMINAL else u for p, u in zip(models, z, strict=True)
-        ]
-        gap = [line() if p.column.nullable else np.ones(rows) for p in models]
-        return cls(z=np.stack(normal), gap=np.stack(gap))
+        z = np.stack([line() for _ in models])
+        latent = [model.form != NOMINAL for model in models]
+        z[latent] = ndtri(np.clip(z[latent], 1e-15, 1 - 1e-15))
+        return cls(z=z, gap=np.stack([line() if model.column.nullable else np.ones(rows) for model in models]))
 
 
 class PMSEObjective:
@@ -80,9 +76,7 @@ class PMSEObjective:
     square is flat near its best value, while the bound on one row, which epsilon pays for, is that of large ones.
     """
 
-    def __init__(
-        self, table: PrivateTable, models: tuple[ColumnModel, ...], randomness: Randomness, *, judge: int = TREE
-    ) -> None:
+    def __init__(self, table: PrivateTable, models: ColumnModels, randomness: Randomness, *, judge: int = TREE) -> None:
         self.models = models
         self._judge = judge
         self._random = randomness
@@ -96,7 +90,6 @@ class PMSEObjective:
         self._original_cells = np.zeros((len(models), table.n), dtype=np.int32)
         self._values = np.zeros((len(models), made))
         self.natural: list[FloatArray] = []
-        """Settled natural parameters, column by column."""
         self.rows = made + table.n
         self._pool = ThreadPoolExecutor(os.cpu_count() or 1)
 
@@ -108,7 +101,6 @@ class PMSEObjective:
 
     @property
     def first(self) -> int:
-        """The first column that is not settled."""
         return len(self.natural)
 
     @property
@@ -124,24 +116,12 @@ class PMSEObjective:
             last: The last column of the block.
             pairs: Pairs of columns whose scores are averaged; twice the same for a column by itself.
         """
-        correlation = correlations(self._features, self.models[self.first].before)
+        fixed = self._layout, self._original, self._random.z, self._random.gap
+        settled_cells = self._synthetic_cells, self._original_cells
+        settled = self._features, correlations(self._features, self.models[self.first].before), settled_cells
 
         def some(lines: FloatArray) -> FloatArray:
-            return _scores(
-                lines,
-                self.first,
-                last,
-                pairs,
-                self._judge,
-                self._layout,
-                self._original,
-                self._random.z,
-                self._random.gap,
-                self._features,
-                correlation,
-                self._synthetic_cells,
-                self._original_cells,
-            )
+            return _scores(lines, (self.first, last), pairs, self._judge, fixed, settled)
 
         # Scores are computed outside the interpreter's lock.
         cores = min(os.cpu_count() or 1, len(thetas))
@@ -177,14 +157,10 @@ def sensitivity_of(judge: int, given: int, made: int) -> Fraction:
 
 def warm_up() -> None:
     """Compile now (or load what an earlier process compiled), so that nobody waits for it later."""
-    schema = Schema.from_dict(
-        {"columns": [{"name": "x", "kind": "continuous", "lower": 0, "upper": 1, "public": True}]}
-    )
-    models = column_models(schema, "normal")
-    even = np.linspace(-1, 1, 4)[None]
-    objective = PMSEObjective(
-        PrivateTable(pd.DataFrame({"x": [0.5]}), schema), models, Randomness(z=even, gap=np.ones_like(even))
-    )
+    column = {"name": "x", "kind": "continuous", "lower": 0, "upper": 1, "public": True}
+    schema = Schema.from_dict({"columns": [column]})
+    table, even = PrivateTable(pd.DataFrame({"x": [0.5]}), schema), np.linspace(-1, 1, 4)[None]
+    objective = PMSEObjective(table, column_models(schema, "normal"), Randomness(z=even, gap=np.ones_like(even)))
     objective(np.zeros((1, 2)), 0, np.array([[0, 0]]))
     objective.settle(np.zeros(2), 0)
 
@@ -203,10 +179,9 @@ def assign_cells(
     """The cells of a column's synthetic and original values; what is missing comes last."""
     form, levels = layout[0], layout[1]
     if form >= ORDERED:
-        for row in range(len(made)):
-            cells[row] = levels if np.isnan(made[row]) else int(made[row])
-        for row in range(len(given)):
-            original[row] = levels if np.isnan(given[row]) else int(given[row])
+        for values, places in ((made, cells), (given, original)):
+            for row in range(len(values)):
+                places[row] = levels if np.isnan(values[row]) else int(values[row])
         return
     count, total, squares = 0.0, 0.0, 0.0
     for row in range(len(made)):
@@ -238,19 +213,16 @@ def _line(block: Int32Array, settled: Int32Array, column: int, first: int) -> In
 @compiled
 def _scores(  # noqa: PLR0917
     thetas: FloatArray,
-    first: int,
-    last: int,
+    columns: tuple[int, int],
     pairs: IntArray,
     judge: int,
-    layout: IntArray,
-    original: FloatArray,
-    z: FloatArray,
-    gap: FloatArray,
-    settled: FloatArray,
-    correlation: FloatArray,
-    synthetic_cells: Int32Array,
-    original_cells: Int32Array,
+    fixed: tuple[IntArray, FloatArray, FloatArray, FloatArray],
+    known: tuple[FloatArray, FloatArray, tuple[Int32Array, Int32Array]],
 ) -> FloatArray:
+    """The score of each line of parameters: ``fixed`` is what no parameter changes, ``known`` what is settled."""
+    first, last = columns
+    layout, original, z, gap = fixed
+    settled, correlation, (synthetic_cells, original_cells) = known
     made, given = z.shape[1], original.shape[1]
     rows = float(made + given)
     block = last - first + 1
@@ -263,8 +235,8 @@ def _scores(  # noqa: PLR0917
         start = 0
         for j in range(first, last + 1):
             before, size, own = layout[j, 4], layout[j, 5], layout[j, 6]
-            known = correlation if j == first else correlations(features, before)
-            parameters = natural(layout[j], thetas[line, start : start + size], known)
+            among = correlation if j == first else correlations(features, before)
+            parameters = natural(layout[j], thetas[line, start : start + size], among)
             start += size
             draw_column(layout[j], parameters, features, z[j], gap[j], values, latent)
             if block > 1:

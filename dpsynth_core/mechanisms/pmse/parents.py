@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpsynth_core.arrays import IntArray
-from dpsynth_core.mechanisms.pmse.column_models import ColumnModel
+from dpsynth_core.mechanisms.pmse.column_models import ColumnModel, ColumnModels
 from dpsynth_core.mechanisms.pmse.fit_steps import FitStep, Parents
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import Noise
@@ -30,17 +30,17 @@ DEPENDENCE_SENSITIVITY = 3
 """Times 1/n: the most that one replaced row can change a tie (docs/proofs.md, section 14)."""
 
 
-def selections(models: tuple[ColumnModel, ...], limit: int) -> int:
+def selections(models: ColumnModels, limit: int) -> int:
     """How many choices there are: none for a column that may have all its candidates."""
     return sum(limit for j in range(len(models)) if len(candidates(models, j)) > limit)
 
 
-def candidates(models: tuple[ColumnModel, ...], j: int) -> list[int]:
+def candidates(models: ColumnModels, j: int) -> list[int]:
     """Earlier columns that could predict column ``j``."""
     return [i for i in range(j) if models[i].features] if models[j].weights_each else []
 
 
-def max_parameters(models: tuple[ColumnModel, ...], limit: int) -> list[int]:
+def max_parameters(models: ColumnModels, limit: int) -> list[int]:
     """For each column the most parameters that it can have with so many predictors."""
     sizes = []
     for j, model in enumerate(models):
@@ -49,7 +49,7 @@ def max_parameters(models: tuple[ColumnModel, ...], limit: int) -> list[int]:
     return sizes
 
 
-def max_parents(models: tuple[ColumnModel, ...], worth: Fraction, wanted: int | None) -> int | None:
+def max_parents(models: ColumnModels, worth: Fraction, wanted: int | None) -> int | None:
     """Predictors that a column may have; None for all columns before it.
 
     Args:
@@ -65,7 +65,7 @@ def max_parents(models: tuple[ColumnModel, ...], worth: Fraction, wanted: int | 
 
 
 def share_out(
-    models: tuple[ColumnModel, ...], steps: tuple[FitStep, ...], budget: Budget, limit: int | None
+    models: ColumnModels, steps: tuple[FitStep, ...], budget: Budget, limit: int | None
 ) -> tuple[Budget | None, tuple[Budget, ...]]:
     """For finding parents, and for each step: by number of parameters, or where parents are drawn by how many there
     can be, so that no column's share reveals its predictors."""
@@ -81,9 +81,7 @@ def share_out(
     return choosing, tuple(shares)
 
 
-def choose_parents(
-    table: PrivateTable, models: tuple[ColumnModel, ...], limit: int, noise: Noise, epsilon: Fraction
-) -> Parents:
+def choose_parents(table: PrivateTable, models: ColumnModels, limit: int, noise: Noise, epsilon: Fraction) -> Parents:
     """For each column the earlier ones that it goes together with most, at most ``limit`` of them.
 
     Args:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.arrays import FloatArray
-from dpsynth_core.mechanisms.pmse.column_models import ColumnModel
+from dpsynth_core.mechanisms.pmse.column_models import ColumnModels
 from dpsynth_core.mechanisms.pmse.drawing import draw_column, features_of
 from dpsynth_core.mechanisms.pmse.objective import PMSEObjective, Randomness
 from dpsynth_core.privacy.noise import Noise
@@ -19,32 +19,21 @@ from dpsynth_core.table.encoding import codec_for
 class SequentialModel:
     """Columns one after the other, each from those before it."""
 
-    models: tuple[ColumnModel, ...]
-    """What is public about each column."""
+    models: ColumnModels
     natural: tuple[FloatArray, ...]
-    """Natural parameters of each column."""
     centre: FloatArray
-    """Of every feature before scaling."""
     spread: FloatArray
-    """Likewise."""
+    """Centre and spread of every feature before scaling."""
 
     @classmethod
     def of(cls, objective: PMSEObjective) -> SequentialModel:
-        """What a score has settled."""
-        centre, spread = objective.scales
-        return cls(
-            models=objective.models, natural=tuple(objective.natural), centre=centre.copy(), spread=spread.copy()
-        )
+        centre, spread = (each.copy() for each in objective.scales)
+        return cls(models=objective.models, natural=tuple(objective.natural), centre=centre, spread=spread)
 
     def sample(self, rows: int, noise: Noise) -> pd.DataFrame:
         """That many rows, with fresh randomness."""
-        values = self.draw(Randomness.draw(self.models, rows, noise))
-        return pd.DataFrame(
-            {
-                model.column.name: codec_for(model.column).restore(model.positions(line))
-                for model, line in zip(self.models, values, strict=True)
-            }
-        )
+        lines = zip(self.models, self.draw(Randomness.draw(self.models, rows, noise)), strict=True)
+        return pd.DataFrame({m.column.name: codec_for(m.column).restore(m.positions(line)) for m, line in lines})
 
     def draw(self, randomness: Randomness) -> FloatArray:
         """g(theta; z): one line of values for each column."""
@@ -64,7 +53,6 @@ class Mixture:
     """Several models of the same table, each paid for: one for each synthetic data set (l in the paper)."""
 
     models: tuple[SequentialModel, ...]
-    """One for each data set."""
 
     def sample(self, rows: int, noise: Noise) -> pd.DataFrame:
         """That many rows, an equal share from each model."""
