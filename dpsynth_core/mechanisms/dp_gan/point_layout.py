@@ -12,13 +12,19 @@ from functools import cached_property
 import numpy as np
 
 from dpsynth_core.arrays import BoolArray, FloatArray, IntArray
+from dpsynth_core.mechanisms.numbers_and_labels import (
+    from_levels,
+    from_unit,
+    is_number,
+    level_count,
+    to_levels,
+    to_unit,
+)
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.encoding import Positions
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
-FEW_VALUES = 10
-"""A number that can take no more values than this is treated like labels: no smooth curve fits it."""
 MIN_WIDTH = 8
 """Networks are at least this wide, so that tables of few columns share compiled code."""
 
@@ -44,28 +50,17 @@ class ColumnBlock:
 
     def fill(self, positions: Positions, out: FloatArray) -> None:
         """Write each row's coordinates; a missing number is 0, the middle of its range."""
-        missing = positions.missing
-        if not self.number:
-            codes = positions.values.astype(np.int64)
-            codes = codes if missing is None else np.where(missing, self.levels - 1, codes)
-            out[np.arange(len(codes)), self.labels.start + codes] = 1.0
-            return
-        low, high = self.column.position_range
-        value = np.clip((positions.values.astype(np.float64) - low) / (high - low) * 2 - 1, -1.0, 1.0)
-        out[:, self.start] = value if missing is None else np.where(missing, 0.0, value)
-        if missing is not None:
-            out[np.arange(len(value)), self.labels.start + missing] = 1.0
+        if self.number:
+            out[:, self.start] = to_unit(self.column, positions)
+        levels = positions.missing if self.number else to_levels(self.column, positions)
+        if levels is not None:
+            out[np.arange(len(levels)), self.labels.start + levels] = 1.0
 
     def positions(self, values: FloatArray, codes: IntArray) -> Positions:
         """Positions in the declared domain from coordinates (a number's value, a label's index)."""
-        missing = codes == self.levels - 1 if self.column.nullable else None
         if not self.number:
-            return Positions(values=codes if missing is None else np.where(missing, 0, codes), missing=missing)
-        low, high = self.column.position_range
-        position = low + (np.clip(values, -1.0, 1.0) + 1) / 2 * (high - low)
-        if self.column.lattice is not None:
-            return Positions(values=np.clip(np.rint(position), low, high).astype(np.int64), missing=missing)
-        return Positions(values=np.clip(position, low, high), missing=missing)
+            return from_levels(self.column, codes)
+        return from_unit(self.column, np.clip(values, -1.0, 1.0), codes == 1 if self.column.nullable else None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +71,8 @@ class PointLayout:
     def of(cls, schema: Schema) -> PointLayout:
         blocks, start = [], 0
         for column in schema:
-            points = column.points if column.is_numeric else column.levels
-            number = column.is_numeric and (points is None or points > FEW_VALUES)
-            levels = 2 * column.nullable if number else (points or 0) + column.nullable
+            number = is_number(column)
+            levels = 2 * column.nullable if number else level_count(column)
             blocks.append(ColumnBlock(column=column, start=start, levels=levels, number=number))
             start += blocks[-1].size
         return cls(blocks=tuple(blocks))

@@ -66,7 +66,6 @@ class NoisyBayes(Mechanism):
 
     @classmethod
     def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:
-        """Also the paper's moments, about the mean."""
         return {**super().audited(schema, n, epsilon), "about the mean": cls(second="central")}
 
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.arrays import BoolArray, FloatArray, IntArray
+from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.mechanisms.noisy_bayes.moment_layout import MomentLayout
 from dpsynth_core.mechanisms.noisy_bayes.moments import Moments
 from dpsynth_core.mechanisms.noisy_bayes.posterior import NormalInverseWishart, dirichlet, normal
+from dpsynth_core.mechanisms.numbers_and_labels import from_levels, from_unit
 from dpsynth_core.privacy.noise import Noise
-from dpsynth_core.table.column import Column
-from dpsynth_core.table.encoding import Positions, Uniform, codec_for
+from dpsynth_core.table.encoding import Uniform, codec_for
 from dpsynth_core.table.schema import Schema
 
 CHUNK_ROWS = 50_000
@@ -52,19 +52,17 @@ class MixedNormal:
         return cls(schema=schema, layout=layout, mean=mean, root=root, shares=shares, slopes=slopes)
 
     def sample(self, rows: int, noise: Noise) -> pd.DataFrame:
-        starts = range(0, rows, CHUNK_ROWS)
-        parts = [self._rows(min(CHUNK_ROWS, rows - start), noise.uniform) for start in starts]
-        numbers = np.concatenate([part[0] for part in parts])
-        codes = np.concatenate([part[1] for part in parts])
+        parts = [self._rows(min(CHUNK_ROWS, rows - start), noise.uniform) for start in range(0, rows, CHUNK_ROWS)]
+        numbers, codes = (np.concatenate(part) for part in zip(*parts, strict=True))
         values = {column.name: numbers[:, j] for j, column in enumerate(self.layout.numbers)}
         labels = {variable.column.name: codes[:, f] for f, variable in enumerate(self.layout.categorical)}
         columns = {}
         for column in self.schema:
             if column.name not in values:
-                positions = _label_positions(column, labels[column.name])
+                positions = from_levels(column, labels[column.name])
             else:
                 missing = labels[column.name] == 1 if column.nullable else None
-                positions = _number_positions(column, values[column.name], missing)
+                positions = from_unit(column, values[column.name], missing)
             columns[column.name] = codec_for(column).restore(positions)
         return pd.DataFrame(columns)
 
@@ -110,19 +108,3 @@ def _probabilities(linear: FloatArray, share: FloatArray) -> FloatArray:
 def _chosen(chance: FloatArray, uniform: FloatArray) -> IntArray:
     ends = np.cumsum(chance, axis=1)
     return np.asarray((uniform[:, None] * ends[:, -1:] >= ends[:, :-1]).sum(axis=1), dtype=np.int64)
-
-
-def _number_positions(column: Column, unit: FloatArray, missing: BoolArray | None) -> Positions:
-    """Numbers from [-1, 1] in the column's own positions."""
-    low, high = column.position_range
-    values = np.clip(low + (unit + 1) / 2 * (high - low), low, high)
-    return Positions(values=values if column.lattice is None else np.rint(values).astype(np.int64), missing=missing)
-
-
-def _label_positions(column: Column, codes: IntArray) -> Positions:
-    """Levels as labels, or as values of a number that has few; the last level of a nullable column is missing."""
-    if not column.nullable:
-        return Positions(values=codes, missing=None)
-    levels = column.points if column.is_numeric else column.levels
-    missing = codes == levels
-    return Positions(values=np.where(missing, 0, codes), missing=missing)

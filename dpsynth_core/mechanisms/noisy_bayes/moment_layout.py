@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from dpsynth_core.arrays import IntArray
+from dpsynth_core.mechanisms.numbers_and_labels import is_number, level_count, to_levels
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
@@ -23,8 +24,6 @@ from dpsynth_core.table.schema import Schema
 MomentKind: TypeAlias = Literal["middle", "central"]
 """Second moments about the middle of the declared range, or about the mean, as in Bowen and Liu."""
 
-FEW_VALUES = 10
-"""A number that can take no more values than this is treated like labels: no normal curve fits it."""
 MAX_RELATED_LEVELS = 30
 """A column with more labels than this is drawn by its own shares, without relations to the others."""
 MAX_STEPS = 2**12
@@ -50,10 +49,7 @@ class CategoricalVariable:
 
     @property
     def levels(self) -> int:
-        if self.missing_flag:
-            return 2
-        values = self.column.points if self.column.is_numeric else self.column.levels
-        return (values or 0) + self.column.nullable
+        return 2 if self.missing_flag else level_count(self.column)
 
     @property
     def related(self) -> bool:
@@ -62,11 +58,7 @@ class CategoricalVariable:
     def codes(self, table: PrivateTable) -> IntArray:
         """Each row's level; a missing label or value is the last."""
         positions = table.positions(self.column.name)
-        missing = positions.missing
-        if self.missing_flag:
-            return np.zeros(table.n, dtype=np.int64) if missing is None else missing.astype(np.int64)
-        values = positions.values.astype(np.int64)
-        return values if missing is None else np.where(missing, self.levels - 1, values)
+        return np.asarray(positions.missing, np.int64) if self.missing_flag else to_levels(self.column, positions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +73,7 @@ class MomentLayout:
     def of(cls, schema: Schema) -> MomentLayout:
         numbers, categorical = [], []
         for column in schema:
-            number = column.is_numeric and (column.points or math.inf) > FEW_VALUES
+            number = is_number(column)
             if number:
                 numbers.append(column)
             if not number or column.nullable:
@@ -152,13 +144,11 @@ class MomentLayout:
         costs = self.sensitivities(kind)
         if not any(label in RELATIONS for label in costs):
             relations = Fraction(0)
-        weights = {True: 1 - relations, False: relations}
-        totals = {
-            single: sum(cost for label, cost in costs.items() if (label in SINGLE) == single) for single in weights
-        }
-        return {
-            label: epsilon * weights[label in SINGLE] * cost / totals[label in SINGLE] for label, cost in costs.items()
-        }
+        shares: dict[str, Fraction] = {}
+        for stages, share in ((SINGLE, 1 - relations), (RELATIONS, relations)):
+            total = sum(costs.get(label, 0) for label in stages)
+            shares |= {label: epsilon * share * costs[label] / total for label in stages if label in costs}
+        return shares
 
     def steps(self, n: int, shares: dict[str, Fraction], kind: MomentKind) -> int:
         """Steps from the middle of a range to its end (M): as fine as integers of 64 bits allow."""
@@ -168,12 +158,3 @@ class MomentLayout:
         factor = 4 * n if kind == "central" else 1
         squared = min(Fraction(MAX_SUM, n * factor), MAX_NOISE_SCALE / (max_scale * factor), Fraction(MAX_STEPS**2))
         return max(1, math.isqrt(math.floor(squared)))
-
-
-def scaled(column: Column, table: PrivateTable, steps: int) -> IntArray:
-    """Each row's position on the integer grid from -steps to steps over the declared range; 0 where missing."""
-    positions = table.positions(column.name)
-    low, high = column.position_range
-    unit = (positions.values.astype(np.float64) - low) / (high - low) * 2 - 1
-    grid = np.clip(np.rint(unit * steps), -steps, steps).astype(np.int64)
-    return grid if positions.missing is None else np.where(positions.missing, 0, grid)

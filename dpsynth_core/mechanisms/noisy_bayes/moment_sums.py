@@ -23,8 +23,8 @@ from dpsynth_core.mechanisms.noisy_bayes.moment_layout import (
     VARIANCES,
     MomentKind,
     MomentLayout,
-    scaled,
 )
+from dpsynth_core.mechanisms.numbers_and_labels import to_unit
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Progress
 from dpsynth_core.table.private_table import PrivateTable
@@ -50,9 +50,9 @@ class MomentSums:
 
 def integer_sums(layout: MomentLayout, table: PrivateTable, steps: int, kind: MomentKind) -> dict[str, IntArray]:
     """Every stage's sums as one vector of integers, numbers counted in grid steps. Private."""
-    numbers = [scaled(column, table, steps) for column in layout.numbers]
-    codes = [variable.codes(table) for variable in layout.categorical]
-    levels = layout.levels
+    # On the integer grid from -steps to steps over the declared range.
+    numbers = [np.rint(to_unit(column, table.positions(column.name)) * steps) for column in layout.numbers]
+    codes, levels = [variable.codes(table) for variable in layout.categorical], layout.levels
     points = np.array(numbers, dtype=np.float64).reshape(len(numbers), table.n)
     first, second = points.sum(axis=1), points @ points.T  # exact: integers below 2^53
     moments = second.astype(np.int64)
