@@ -47,10 +47,6 @@ def _sign(rows: NDArray[np.float32]) -> int:
 @dataclass(frozen=True, kw_only=True)
 class CanaryGradients(DPGAN):
     key: ClassVar[str] = "probe: gradients"
-    title: ClassVar[str] = "Canary gradients"
-    summary: ClassVar[str] = "Trains against critics that one row turns around. Exists for the audit only."
-    good_for: ClassVar[str] = "Auditing the clipping and the noise of gradients."
-
     game: ClassVar[type[Game]] = CanaryGame
 
     def _game(self, table: PrivateTable, budget: Budget) -> Game:

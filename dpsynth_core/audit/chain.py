@@ -11,8 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray
-from dpsynth_core.audit.checks import AuditCheck, verdict
+from dpsynth_core.audit.checks import AuditCheck, audit_check
 from dpsynth_core.audit.noise_law import p_value
+from dpsynth_core.audit.outcomes import exponential_law
+from dpsynth_core.diagnostics.total_variation import total_variation
 from dpsynth_core.mechanisms.pmse.metropolis import walk
 
 MAX_DRIFT = 1e-9
@@ -52,20 +54,6 @@ def anywhere(scores: FloatArray) -> FloatArray:
     return np.full(len(scores), 1 / len(scores))
 
 
-def target(scores: FloatArray, scale: float) -> FloatArray:
-    weights = np.exp((scores - scores.max()) / scale)
-    return np.asarray(weights / weights.sum())
-
-
-def total_variation(first: FloatArray, second: FloatArray) -> float:
-    """Half the sum of absolute differences: the largest difference of any event's probability."""
-    return float(np.abs(first - second).sum() / 2)
-
-
-def after(kernel: FloatArray, start: FloatArray, steps: int) -> FloatArray:
-    return np.asarray(start @ np.linalg.matrix_power(kernel, steps))
-
-
 def toy_scores() -> tuple[FloatArray, FloatArray]:
     """Two hills of different height, and the same after a row has moved every score by as much as it may."""
     angle = np.arange(STATES) * 2 * np.pi / STATES
@@ -77,21 +65,21 @@ def chain_checks(audited: MarkovChain) -> Iterator[AuditCheck]:
     """Target kept, start free of the data, end near the target, loss of the finite chain within the claim."""
     first, second = toy_scores()
     kernels = [audited.kernel(scores, audited.scale) for scores in (first, second)]
-    goals = [target(scores, audited.scale) for scores in (first, second)]
+    goals = [exponential_law(scores, audited.scale) for scores in (first, second)]
     starts = [audited.start(scores) for scores in (first, second)]
 
     def check(case: str, good: bool, detail: str) -> AuditCheck:
-        return AuditCheck(layer="chain", subject=audited.name, case=case, verdict=verdict(good), detail=detail)
+        return audit_check("chain", audited.name, case, good, detail)
 
-    moved = max(total_variation(goal @ kernel, goal) for goal, kernel in zip(goals, kernels, strict=True))
+    moved = max(float(total_variation(goal @ kernel, goal)) for goal, kernel in zip(goals, kernels, strict=True))
     yield check("one step keeps the target", moved <= MAX_DRIFT, f"moves it by {moved:.2g}")
-    apart = total_variation(starts[0], starts[1])
+    apart = float(total_variation(starts[0], starts[1]))
     yield check("the start does not depend on the data", apart == 0, f"starts differ by {apart:.2g}")
-    ends = [after(kernel, start, audited.steps) for kernel, start in zip(kernels, starts, strict=True)]
-    far = max(total_variation(end, goal) for end, goal in zip(ends, goals, strict=True))
-    yield check(
-        "the end is near the target", far <= MAX_DISTANCE, f"total variation {far:.2g} after {audited.steps:,} steps"
-    )
+    powers = [np.linalg.matrix_power(kernel, audited.steps) for kernel in kernels]
+    ends = [start @ power for start, power in zip(starts, powers, strict=True)]
+    far = max(float(total_variation(end, goal)) for end, goal in zip(ends, goals, strict=True))
+    detail = f"total variation {far:.2g} after {audited.steps:,} steps"
+    yield check("the end is near the target", far <= MAX_DISTANCE, detail)
     loss = float(np.abs(np.log(np.maximum(ends[0], 1e-300) / np.maximum(ends[1], 1e-300))).max())
     yield check("the loss of the finite walk", loss <= EPSILON + 0.01, f"{loss:.3f} of {EPSILON:g}")
 
@@ -114,15 +102,10 @@ def walk_checks(seed: np.random.SeedSequence, *, level: float) -> Iterator[Audit
         log_density, starts, np.array([cells / 8]), steps=steps, heat=0.5, generator=generator, progress=lambda _: None
     )
     observed = np.bincount(ended.states[:, 0].astype(np.int64), minlength=cells)
-    goal = target(scores, scale)
-    p, far = p_value(observed, goal), total_variation(observed / chains, goal)
-    yield AuditCheck(
-        layer="chain",
-        subject="pmse",
-        case="random walks end as their target says",
-        verdict=verdict(p > level),
-        detail=f"p = {p:.2g}; total variation {far:.2g} over {chains:,} walks of {steps:,} steps",
-    )
+    goal = exponential_law(scores, scale)
+    p, far = p_value(observed, goal), float(total_variation(observed, goal))
+    detail = f"p = {p:.2g}; total variation {far:.2g} over {chains:,} walks of {steps:,} steps"
+    yield audit_check("chain", "pmse", "random walks end as their target says", p > level, detail)
 
 
 REFERENCE = MarkovChain(name="probe: random walk", scale=2 / EPSILON, kernel=metropolis, start=anywhere)

@@ -61,9 +61,6 @@ class Size:
     level: float = SUITE_LEVEL / MAX_COMPARISONS
     """Probability of a false alarm, for each statistical check."""
 
-    def runs(self, declared: int) -> int:
-        return int(declared * self.run_share)
-
 
 QUICK = Size(seeds=1, draws=50_000, selections=8_000, stage_draws=20_000, run_share=1, outcomes=400)
 DEEP = Size(seeds=2, draws=200_000, selections=50_000, stage_draws=100_000, run_share=10, outcomes=2_000)
@@ -79,6 +76,11 @@ def seed_for(root: int, *names: object) -> np.random.SeedSequence:
 
 def verdict(good: bool) -> CheckVerdict:
     return "passed" if good else "failed"
+
+
+def audit_check(layer: Layer, subject: str, case: str, good: bool, detail: str, **figures: float) -> AuditCheck:
+    """A question that was answered; its figures are ``measured`` and ``claimed``."""
+    return AuditCheck(layer=layer, subject=subject, case=case, verdict=verdict(good), detail=detail, **figures)
 
 
 def not_applicable(layer: Layer, subject: str, case: str, reason: object) -> AuditCheck:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.audit.checks import AuditCheck, verdict
+from dpsynth_core.audit.checks import AuditCheck, audit_check
 from dpsynth_core.audit.neighbours import TWO_AXES
 from dpsynth_core.audit.replay import same
 from dpsynth_core.audit.subject import DELTA
@@ -33,14 +33,11 @@ def _table(schema: Any = TWO_AXES) -> PrivateTable:
 def claim_checks(
     release: Synthesize = synthesize, kinds: Mapping[str, type[Mechanism]] | None = None, *, subject: str | None = None
 ) -> Iterator[AuditCheck]:
-    """Every registered mechanism through the door that users take."""
     for key, kind in (kinds or MECHANISMS).items():
         mechanism = kind.suggest(TWO_AXES, 24, 1)
         granted: dict[str, Any] = {"epsilon": 1, "delta": DELTA if kind.needs_delta else 0}
         for case, problem in _problems(release, mechanism, granted):
-            yield AuditCheck(
-                layer="claims", subject=subject or key, case=case, verdict=verdict(not problem), detail=problem
-            )
+            yield audit_check("claims", subject or key, case, not problem, problem)
 
 
 def _problems(release: Synthesize, mechanism: Mechanism, granted: dict[str, Any]) -> Iterator[tuple[str, str]]:

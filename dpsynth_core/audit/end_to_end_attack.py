@@ -10,7 +10,7 @@ from dpsynth_core.arrays import FloatArray
 from dpsynth_core.audit.checks import AuditCheck, Size, not_applicable, seed_for
 from dpsynth_core.audit.lower_bound import bound_check, lower_bound
 from dpsynth_core.audit.neighbours import ATTACKED, NeighbourPair
-from dpsynth_core.audit.subject import Source, Subject
+from dpsynth_core.audit.subject import EPSILONS, Source, Subject
 from dpsynth_core.mechanisms.base import Mechanism, Model
 from dpsynth_core.mechanisms.partition.model import PartitionModel
 from dpsynth_core.privacy.budget import Budget
@@ -18,7 +18,6 @@ from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.table.encoding import codec_for
 from dpsynth_core.table.private_table import PrivateTable
 
-EPSILONS = (1, 4)
 SAMPLED_ROWS = 60
 """Looked at where a model cannot be looked into."""
 
@@ -46,7 +45,7 @@ def end_to_end_checks(
     subject: Subject, size: Size, root: int, pairs: tuple[NeighbourPair, ...] = ATTACKED
 ) -> Iterator[AuditCheck]:
     """The setting that is suggested at both epsilons on the first pair, every other setting at the small one."""
-    runs = size.runs(subject.runs)
+    runs = int(subject.runs * size.run_share)
     if runs < 2:
         reason = "one run takes too long; its draws are attacked one by one"
         yield not_applicable("end-to-end attack", subject.name, "all", reason)
@@ -62,8 +61,7 @@ def end_to_end_checks(
             seed = seed_for(root, "whole", subject.name, case)
             samples = attack(mechanism, pair, subject.source, subject.budget(epsilon), runs=runs, seed=seed)
             bound = lower_bound(*samples, alpha=size.level, delta=float(subject.delta))
-            claim = float(subject.budget(epsilon).epsilon)
-            yield bound_check("end-to-end attack", subject.name, case, bound, claim=claim, level=size.level)
+            yield bound_check("end-to-end attack", subject.name, case, bound, claim=float(epsilon), level=size.level)
 
 
 def attack(

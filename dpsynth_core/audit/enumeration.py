@@ -11,22 +11,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from dpsynth_core.audit.checks import AuditCheck, Size, not_applicable, verdict
+from dpsynth_core.audit.checks import AuditCheck, Size, audit_check, not_applicable
 from dpsynth_core.audit.neighbours import TOYS, NeighbourPair
 from dpsynth_core.audit.outcomes import NotEnumerableError, Option, options, output_of
-from dpsynth_core.audit.subject import Subject
+from dpsynth_core.audit.subject import EPSILONS, Subject
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms.base import Mechanism
-from dpsynth_core.privacy.budget import Amount, Budget
+from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.privacy.primitives import Call, Decisions, PaidCall
 from dpsynth_core.table.private_table import PrivateTable
 
-EPSILONS = (1, 4)
 MAX_DRAWS = 40
 """Paid draws of one run that are followed."""
 MAX_BRANCHING = 20
@@ -117,7 +117,8 @@ def _reach(
     subject: Subject, mechanism: Mechanism, table: PrivateTable, budget: Budget, script: list[Any]
 ) -> _ReachedError | None:
     """The first draw that is open after these outcomes; None at the end of the run."""
-    noise = Scripted(_quiet(subject, budget), script)
+    # What is free is the same in every run; paid draws are never asked of this source.
+    noise = Scripted(subject.source(budget, np.random.SeedSequence(0)), script)
     try:
         mechanism.fit(table, noise)
     except _ReachedError as reached:
@@ -125,34 +126,17 @@ def _reach(
     return None
 
 
-def _quiet(subject: Subject, budget: Budget) -> Noise:
-    """A source for what is free, the same in every run; its paid draws are never asked for."""
-    return subject.source(budget, np.random.SeedSequence(0))
-
-
 def enumeration_checks(subject: Subject, size: Size, pairs: tuple[NeighbourPair, ...] = TOYS) -> Iterator[AuditCheck]:
     """Every setting on every pair of toy tables, at a small and a large epsilon."""
-    for pair in pairs:
-        for epsilon in EPSILONS:
-            yield from _pair_checks(subject, size, pair, epsilon)
-
-
-def _pair_checks(subject: Subject, size: Size, pair: NeighbourPair, epsilon: Amount) -> Iterator[AuditCheck]:
-    budget = subject.budget(epsilon)
-    for setting, mechanism in subject.settings_for(pair.schema, pair.n, epsilon).items():
-        case = f"{setting}; {pair.name}; epsilon {epsilon}"
-        try:
-            explored = explore(subject, mechanism, pair, budget, size.outcomes)
-        except (NotEnumerableError, DPSynthError) as reason:
-            yield not_applicable("enumeration", subject.name, case, reason)
-            continue
-        claimed = float(budget.epsilon)
-        yield AuditCheck(
-            layer="enumeration",
-            subject=subject.name,
-            case=case,
-            verdict=verdict(explored.worst <= claimed + SLACK),
-            detail=f"largest loss {explored.worst:.4g} over {explored.outcomes:,} outcomes",
-            measured=explored.worst,
-            claimed=claimed,
-        )
+    for pair, epsilon in product(pairs, EPSILONS):
+        budget, claimed = subject.budget(epsilon), float(epsilon)
+        for setting, mechanism in subject.settings_for(pair.schema, pair.n, epsilon).items():
+            case = f"{setting}; {pair.name}; epsilon {epsilon}"
+            try:
+                explored = explore(subject, mechanism, pair, budget, size.outcomes)
+            except (NotEnumerableError, DPSynthError) as reason:
+                yield not_applicable("enumeration", subject.name, case, reason)
+                continue
+            worst, good = explored.worst, explored.worst <= claimed + SLACK
+            detail = f"largest loss {worst:.4g} over {explored.outcomes:,} outcomes"
+            yield audit_check("enumeration", subject.name, case, good, detail, measured=worst, claimed=claimed)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import dpsynth_core
-from dpsynth_core.audit.checks import LAYERS, Layer
+from dpsynth_core.audit.checks import LAYERS
 
 SUMMARY = "last.json"
 
@@ -62,19 +62,15 @@ def standing(stored: dict[str, Any]) -> str:
 
 
 def layer_rows(stored: dict[str, Any]) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = []
-    for name, counts in stored["layers"].items():
-        layer: Layer = name
-        rows.append({"check": name, "passed": counts["passed"], "failed": counts["failed"], "asks": LAYERS[layer]})
-    return rows
+    return [
+        {"check": layer, "passed": counts["passed"], "failed": counts["failed"], "asks": LAYERS[layer]}
+        for layer, counts in stored["layers"].items()
+    ]
 
 
 def mutant_rows(stored: dict[str, Any]) -> list[dict[str, object]]:
+    caught = [", ".join(mutant["layers"]) or "nothing" for mutant in stored["mutants"]]
     return [
-        {
-            "broken on purpose": mutant["name"],
-            "mistake": mutant["mistake"],
-            "caught by": ", ".join(mutant["layers"]) or "nothing",
-        }
-        for mutant in stored["mutants"]
+        {"broken on purpose": mutant["name"], "mistake": mutant["mistake"], "caught by": layers}
+        for mutant, layers in zip(stored["mutants"], caught, strict=True)
     ]

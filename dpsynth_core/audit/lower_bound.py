@@ -15,12 +15,11 @@ from scipy.special import ndtri
 from scipy.stats import beta
 
 from dpsynth_core.arrays import FloatArray, IntArray
-from dpsynth_core.audit.checks import AuditCheck, Layer, verdict
+from dpsynth_core.audit.checks import AuditCheck, Layer, audit_check
 
 ROUNDED = 1.05
 """The noise is Gaussian on integers, whose trade-off is that of a Gaussian up to a few percent."""
 MAX_CUTS = 200
-"""Events of each kind that are considered."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,20 +53,15 @@ def ceiling(runs: int, *, alpha: float) -> float:
 def proportion(hits: IntArray | int, runs: int, alpha: float) -> tuple[FloatArray, FloatArray]:
     """Clopper-Pearson: one-sided lower and upper ends, each missed with probability at most alpha."""
     k = np.asarray(hits, dtype=np.float64)
-    with np.errstate(invalid="ignore"):
-        low = np.where(k > 0, beta.ppf(alpha, np.maximum(k, 1e-9), runs - k + 1), 0.0)
-        high = np.where(k < runs, beta.ppf(1 - alpha, k + 1, np.maximum(runs - k, 1e-9)), 1.0)
-    return low, high
+    # The quantile is not a number where there is no hit, or nothing else.
+    low, high = beta.ppf(alpha, k, runs - k + 1), beta.ppf(1 - alpha, k + 1, runs - k)
+    return np.nan_to_num(low, nan=0.0), np.nan_to_num(high, nan=1.0)
 
 
 def lower_bound(first: FloatArray, second: FloatArray, *, alpha: float, delta: float = 0.0) -> LowerBound:
-    """The bound from a statistic of equally many runs on two tables.
+    """The bound from a statistic of equally many runs on two tables, in the order of running.
 
-    Args:
-        first: The statistic on one table, one value for each run, in the order of running.
-        second: On the other.
-        alpha: Probability that the bound exceeds the true epsilon.
-        delta: Claimed beside epsilon.
+    It exceeds the true epsilon with probability at most ``alpha``; ``delta`` is claimed beside epsilon.
     """
     half = len(first) // 2
     cut, above, swapped = _chosen(first[:half], second[:half], alpha, delta)
@@ -117,13 +111,5 @@ def bound_check(
     if mu is not None:
         good = good and bound.mu <= mu * ROUNDED
         detail += f"; mu at least {bound.mu:.3f} of {mu:.3f}"
-    measured, claimed_value = (bound.epsilon, claim) if mu is None else (bound.mu, mu)
-    return AuditCheck(
-        layer=layer,
-        subject=subject,
-        case=case,
-        verdict=verdict(good),
-        detail=detail,
-        measured=measured,
-        claimed=claimed_value,
-    )
+    measured, limit = (bound.epsilon, claim) if mu is None else (bound.mu, mu)
+    return audit_check(layer, subject, case, good, detail, measured=measured, claimed=limit)

@@ -12,7 +12,6 @@ from typing import TypeAlias
 from dpsynth_core.audit.checks import AuditCheck, Layer, Size
 
 LayerChecks: TypeAlias = dict[Layer, Callable[[Size, int], Iterator[AuditCheck]]]
-"""How each layer checks something."""
 
 
 @dataclass(frozen=True, kw_only=True)

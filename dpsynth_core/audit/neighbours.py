@@ -31,7 +31,6 @@ class NeighbourPair:
     def replacing(
         cls, name: str, schema: Schema, table: pd.DataFrame, row: Mapping[str, Any], at: int = 0
     ) -> NeighbourPair:
-        """A table and the same with another row at this index."""
         columns = {c: [*table[c].iloc[:at], row[c], *table[c].iloc[at + 1 :]] for c in schema.names}
         return cls(name=name, schema=schema, first=table, second=pd.DataFrame(columns), row=at)
 
@@ -110,33 +109,22 @@ def _toy(schema: Schema, values: Sequence[Any], other: Any) -> NeighbourPair:
     return NeighbourPair.replacing(name, schema, pd.DataFrame({"x": list(values)}), {"x": other})
 
 
-def _toys() -> Iterator[NeighbourPair]:
-    yield _toy(THREE, ["a", "a", "a"], "c")  # into an empty cell
-    yield _toy(THREE, ["c", "a", "b"], "a")  # out of a cell that is then empty
-    yield _toy(FOUR, [3, 0, 0, 0, 0], 0)
-    yield _toy(FOUR, [0, 1, 2], 3)
-    yield _toy(MISSING, [None, 0.0, 0.0], 1.0)
-
-
-def _larger_toys() -> Iterator[NeighbourPair]:
-    yield _toy(EIGHT, [0, 0, 0, 0, 0, 0], 7)
-    yield _toy(EIGHT, [5, 5, 5, 1], 2)
-
-
+HURTFUL = tuple(_hurtful())
+TOYS = (
+    _toy(THREE, ["a", "a", "a"], "c"),  # into an empty cell
+    _toy(THREE, ["c", "a", "b"], "a"),  # out of a cell that is then empty
+    _toy(FOUR, [3, 0, 0, 0, 0], 0),
+    _toy(FOUR, [0, 1, 2], 3),
+    _toy(MISSING, [None, 0.0, 0.0], 1.0),
+)
+LARGER_TOYS = (_toy(EIGHT, [0, 0, 0, 0, 0, 0], 7), _toy(EIGHT, [5, 5, 5, 1], 2))
+"""For a deep audit: trees have hundreds of outcomes on them."""
 TWO_AXES = _schema(
     {"name": "x", "kind": "categorical", "categories": ["a", "b", "c"]},
     {"name": "y", "kind": "integer", "lower": 0, "upper": 4, "nullable": True},
 )
-
-
-def _attacked() -> Iterator[NeighbourPair]:
-    alike = pd.DataFrame({"x": ["a"] * 20, "y": [1.0] * 20})
-    yield NeighbourPair.replacing("the only row of a label", TWO_AXES, alike, {"x": "c", "y": 1.0})
-    yield NeighbourPair.replacing("the only missing value", TWO_AXES, alike, {"x": "b", "y": np.nan})
-
-
-HURTFUL = tuple(_hurtful())
-TOYS = tuple(_toys())
-LARGER_TOYS = tuple(_larger_toys())
-"""For a deep audit: trees have hundreds of outcomes on them."""
-ATTACKED = tuple(_attacked())
+_ALIKE = pd.DataFrame({"x": ["a"] * 20, "y": [1.0] * 20})
+ATTACKED = (
+    NeighbourPair.replacing("the only row of a label", TWO_AXES, _ALIKE, {"x": "c", "y": 1.0}),
+    NeighbourPair.replacing("the only missing value", TWO_AXES, _ALIKE, {"x": "b", "y": np.nan}),
+)

@@ -18,8 +18,8 @@ import numpy as np
 from scipy import stats
 
 from dpsynth_core.arrays import FloatArray, IntArray
-from dpsynth_core.audit.checks import SUITE_LEVEL, AuditCheck, Size, seed_for, verdict
-from dpsynth_core.audit.outcomes import exponential_law, log_interval, permute_and_flip_law
+from dpsynth_core.audit.checks import SUITE_LEVEL, AuditCheck, Size, audit_check, seed_for
+from dpsynth_core.audit.outcomes import exponential_law, log_interval, log_tail, permute_and_flip_law
 from dpsynth_core.audit.subject import Source
 from dpsynth_core.privacy.accounting import GaussianDraw
 from dpsynth_core.privacy.budget import Budget
@@ -85,17 +85,21 @@ def _laplace_law(scale: float, edges: IntArray) -> FloatArray:
     return np.exp([log_interval(scale, a, b - 1) for a, b in pairwise(ends)])
 
 
-def _laplace(sensitivity: int, epsilon: Fraction) -> SamplerLaw:
-    scale = float(sensitivity / epsilon)
+def _laplace_noise(name: str, scale: float, draw: Callable[[Noise, int], IntArray]) -> SamplerLaw:
     edges = _edges(scale)
-
-    def sample(noise: Noise, draws: int) -> IntArray:
-        drawn = noise.laplace(np.zeros(draws, dtype=np.int64), sensitivity=sensitivity, epsilon=epsilon, label="law")
-        return np.searchsorted(edges, drawn, side="right")
-
     return SamplerLaw(
-        name=f"laplace, scale {scale:g}", sample=sample, expected=lambda f: _laplace_law(scale * f, edges)
+        name=f"{name}, scale {scale:g}",
+        sample=lambda noise, draws: np.searchsorted(edges, draw(noise, draws), side="right"),
+        expected=lambda factor: _laplace_law(scale * factor, edges),
     )
+
+
+def _laplace(sensitivity: int, epsilon: Fraction) -> SamplerLaw:
+    def draw(noise: Noise, draws: int) -> IntArray:
+        zeros = np.zeros(draws, dtype=np.int64)
+        return noise.laplace(zeros, sensitivity=sensitivity, epsilon=epsilon, label="law")
+
+    return _laplace_noise("laplace", float(sensitivity / epsilon), draw)
 
 
 def _gaussian(scale: float) -> SamplerLaw:
@@ -117,10 +121,6 @@ def _gaussian(scale: float) -> SamplerLaw:
     return SamplerLaw(name=f"gaussian, scale {scale:g}", sample=sample, expected=expected)
 
 
-def _tail_probability(scale: float, least: int) -> float:
-    return math.exp(log_interval(scale, least, math.inf))
-
-
 def _sparse(epsilon: Fraction, threshold: int) -> SamplerLaw:
     """Of a domain of empty cells: whether each passes, by how much, and whether it lies in the first or second half."""
     scale = float(HISTOGRAM_SENSITIVITY / epsilon)
@@ -136,7 +136,7 @@ def _sparse(epsilon: Fraction, threshold: int) -> SamplerLaw:
         return np.append(cells, np.zeros(draws - len(cells), dtype=np.int64))
 
     def expected(factor: float) -> FloatArray:
-        reach = [_tail_probability(scale * factor, threshold + k * steps) for k in range(8)]
+        reach = [math.exp(log_tail(scale * factor, threshold + k * steps)) for k in range(8)]
         beyond = [*(a - b for a, b in pairwise(reach)), reach[-1]]
         return np.array([1 - reach[0], *(p / 2 for p in beyond for _ in range(2))])
 
@@ -145,19 +145,15 @@ def _sparse(epsilon: Fraction, threshold: int) -> SamplerLaw:
 
 def _listed(epsilon: Fraction) -> SamplerLaw:
     """The cells of a sparse draw that are listed get the same noise."""
-    scale = float(HISTOGRAM_SENSITIVITY / epsilon)
-    edges = _edges(scale)
 
-    def sample(noise: Noise, draws: int) -> IntArray:
+    def draw(noise: Noise, draws: int) -> IntArray:
         keys, values = np.arange(draws), np.full(draws, 7)
         drawn = noise.sparse_laplace(
             keys, values, zeros=0, threshold=1, pick=_no_cells, **HISTOGRAM_PRICE, epsilon=epsilon
         )
-        return np.searchsorted(edges, drawn.values - 7, side="right")
+        return drawn.values - 7
 
-    return SamplerLaw(
-        name=f"sparse_laplace listed, scale {scale:g}", sample=sample, expected=lambda f: _laplace_law(f * scale, edges)
-    )
+    return _laplace_noise("sparse_laplace listed", float(HISTOGRAM_SENSITIVITY / epsilon), draw)
 
 
 def _decisions(scale: float, gap: int) -> SamplerLaw:
@@ -172,7 +168,7 @@ def _decisions(scale: float, gap: int) -> SamplerLaw:
         return passed.astype(np.int64)
 
     def expected(factor: float) -> FloatArray:
-        p = _tail_probability(scale * factor, gap)
+        p = math.exp(log_tail(scale * factor, gap))
         return np.array([1 - p, p])
 
     return SamplerLaw(name=f"decisions, scale {scale:g}, gap {gap}", sample=sample, expected=expected)
@@ -212,17 +208,8 @@ def _uniform(name: str, cells: int, sample: Callable[[Noise, int], IntArray]) ->
     return SamplerLaw(name=name, sample=sample, expected=lambda _: np.full(cells, 1 / cells), scaled=False)
 
 
-def _free() -> list[SamplerLaw]:
-    return [
-        _uniform("uniform", 40, lambda noise, n: (noise.uniform(n) * 40).astype(np.int64)),
-        _uniform("integers", 37, lambda noise, n: noise.integers(37, n).astype(np.int64)),
-        _uniform(
-            "integers beyond 63 bits",
-            16,
-            lambda noise, n: np.array([int(v) * 16 >> 80 for v in noise.integers(2**80, n // 10)]),
-        ),
-        _uniform("distinct", 8, lambda noise, n: noise.distinct(8 * n, n).astype(np.int64) // n),
-    ]
+def _beyond_63_bits(noise: Noise, draws: int) -> IntArray:
+    return np.array([int(value) * 16 >> 80 for value in noise.integers(2**80, draws // 10)])
 
 
 def laws() -> list[SamplerLaw]:
@@ -237,14 +224,16 @@ def laws() -> list[SamplerLaw]:
         *(_decisions(scale, gap) for scale, gap in ((4.0, 6), (64.0, 90), (4.0, -5))),
         *(_selection(sampler) for sampler in ("exponential", "permute_and_flip")),
         _smoothed(),
-        *_free(),
+        _uniform("uniform", 40, lambda noise, n: (noise.uniform(n) * 40).astype(np.int64)),
+        _uniform("integers", 37, lambda noise, n: noise.integers(37, n).astype(np.int64)),
+        _uniform("integers beyond 63 bits", 16, _beyond_63_bits),
+        _uniform("distinct", 8, lambda noise, n: noise.distinct(8 * n, n).astype(np.int64) // n),
     ]
 
 
 def law_checks(
     size: Size, root: int, sources: dict[str, Source] | None = None, *, subject: str = "samplers"
 ) -> Iterator[AuditCheck]:
-    """Every law, from the release samplers and from the simulated ones."""
     for source_name, source in (sources or SOURCES).items():
         for law in laws():
             seed = seed_for(root, "law", source_name, law.name)
@@ -261,6 +250,4 @@ def _check(law: SamplerLaw, source_name: str, noise: Noise, size: Size, subject:
         wrong = max(p_value(observed, law.expected(factor)) for factor in (OFF, 1 / OFF))
         good = good and wrong < SUITE_LEVEL
         detail += f"; ten percent off: p = {wrong:.1g}"
-    return AuditCheck(
-        layer="noise law", subject=subject, case=f"{law.name}, {source_name}", verdict=verdict(good), detail=detail
-    )
+    return audit_check("noise law", subject, f"{law.name}, {source_name}", good, detail)

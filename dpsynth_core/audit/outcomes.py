@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise, product
 from typing import Any, TypeAlias
@@ -145,8 +145,7 @@ def _dense(first: Laplace, second: Laplace) -> Iterator[Option]:
     pairs = zip(first.values.ravel().tolist(), second.values.ravel().tolist(), strict=True)
     cells = {i: _cell(x, y, first.scale, second.scale, _told_apart(x, y)) for i, (x, y) in enumerate(pairs)}
     for option in _joint(cells):
-        values = np.array([option.value[i] for i in range(len(option.value))], dtype=np.int64).reshape(shape)
-        yield Option(value=values, first=option.first, second=option.second)
+        yield replace(option, value=np.array(list(option.value.values()), dtype=np.int64).reshape(shape))
 
 
 def _sparse(first: ThresholdedCounts, second: ThresholdedCounts) -> Iterator[Option]:
@@ -213,14 +212,10 @@ def _smoothed(first: Smoothed, second: Smoothed) -> Iterator[Option]:
     for indices in product(range(len(every)), repeat=draws):
         p, q = (math.prod((law[i] for i in indices), start=Fraction(1)) for law in laws)
         cells = np.array([every[i] for i in indices], dtype=np.int64).reshape(draws, len(first.shape))
-        yield Option(value=cells, first=_log(p), second=_log(q))
+        yield Option(value=cells, first=math.log(p), second=math.log(q))
 
 
 def _smoothed_law(call: Smoothed, every: list[tuple[int, ...]]) -> list[Fraction]:
     counts = call.counts()
     total = sum(counts.values()) + len(every) * call.alpha
     return [(counts.get(cell, 0) + call.alpha) / total for cell in every]
-
-
-def _log(value: Fraction) -> float:
-    return math.log(value.numerator) - math.log(value.denominator)

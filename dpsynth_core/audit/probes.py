@@ -24,37 +24,40 @@ SCORE_SENSITIVITY = 1
 """A replaced row moves one count down and another up: each score by one."""
 
 
+class Probe(Mechanism):
+    """What the probes share: one paid step over coarse cells. They exist for the audit only."""
+
+    @classmethod
+    def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:  # noqa: ARG003  the same whatever the facts
+        return cls()
+
+    def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
+        grid = Grid.of(schema, COARSE)
+        stage = Stage(label=self.key, epsilon=budget.epsilon, scale=None)
+        return Plan(stages=(stage,), cuts=grid.shape, cells=grid.cells, draws=grid.cells, values=n)
+
+
 @dataclass(frozen=True, kw_only=True)
-class LargestCells(Mechanism):
-    """The cells with most rows, selected one after the other without replacement: released is which, not how many."""
+class LargestCells(Probe):
+    """The cells with most rows, selected one after the other without replacement: released is which, not how many.
+
+    McSherry & Talwar (2007); McKenna & Sheldon (2020).
+    """
 
     key: ClassVar[str] = "probe: selection"
-    title: ClassVar[str] = "Largest cells"
-    summary: ClassVar[str] = "Selects the fullest cells. Exists for the audit only."
-    good_for: ClassVar[str] = "Auditing the samplers that select."
-    paper: ClassVar[str] = "McSherry & Talwar (2007); McKenna & Sheldon (2020)."
 
     rounds: int = 1
     """Selections, each with an equal share of epsilon."""
     sampler: Literal["exponential", "permute_and_flip"] = "exponential"
 
     @classmethod
-    def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:  # noqa: ARG003  the same whatever the facts
-        return cls()
-
-    @classmethod
     def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:
         flip = {"permute and flip": cls(sampler="permute_and_flip"), "two rounds": cls(rounds=2)}
         return {**super().audited(schema, n, epsilon), **flip}
 
-    def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
-        grid = Grid.of(schema, COARSE)
-        stage = Stage(label="fullest cells", epsilon=budget.epsilon, scale=None)
-        return Plan(stages=(stage,), cuts=grid.shape, cells=grid.cells, draws=self.rounds, values=n)
-
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:  # noqa: ARG002
         grid = Grid.of(table.schema, COARSE)
-        scores = dense(grid, table).astype(np.float64)
+        scores = grid.full_counts(table).ravel().astype(np.float64)
         left = np.arange(grid.cells)
         chosen = []
         for share in noise.budget.split(*(1 for _ in range(self.rounds))):
@@ -67,40 +70,19 @@ class LargestCells(Mechanism):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DenseCounts(Mechanism):
-    """Counts of all cells, each listed, with noise."""
+class DenseCounts(Probe):
+    """Counts of all cells, each listed, with noise (Dwork et al. 2006)."""
 
     key: ClassVar[str] = "probe: counts"
-    title: ClassVar[str] = "Dense counts"
-    summary: ClassVar[str] = "Adds noise to every cell. Exists for the audit only."
-    good_for: ClassVar[str] = "Auditing the sampler that counts."
-    paper: ClassVar[str] = "Dwork et al. (2006)."
-
-    @classmethod
-    def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:  # noqa: ARG003  the same whatever the facts
-        return cls()
-
-    def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
-        grid = Grid.of(schema, COARSE)
-        stage = Stage(label="counts", epsilon=budget.epsilon, scale=float(HISTOGRAM_SENSITIVITY / budget.epsilon))
-        return Plan(stages=(stage,), cuts=grid.shape, cells=grid.cells, draws=grid.cells, values=n)
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:  # noqa: ARG002
         grid = Grid.of(table.schema, COARSE)
-        noisy = self._measured(dense(grid, table), noise)
+        noisy = self._measured(grid.full_counts(table).ravel(), noise)
         cells = np.column_stack(np.unravel_index(np.arange(grid.cells), grid.shape)).astype(np.int64)
         return grid.model(cells, noisy, rows=table.n, centre=False)
 
     def _measured(self, counts: IntArray, noise: Noise) -> IntArray:
         return noise.laplace(counts, sensitivity=HISTOGRAM_SENSITIVITY, epsilon=noise.budget.epsilon, label="counts")
-
-
-def dense(grid: Grid, table: PrivateTable) -> IntArray:
-    """Rows of every cell, in one line: private."""
-    cells, counts = grid.count(table)
-    full = np.zeros(grid.cells, dtype=np.int64)
-    full[np.ravel_multi_index(tuple(cells.T), grid.shape)] = counts
-    return full
 
 
 PROBES: tuple[type[Mechanism], ...] = (LargestCells, DenseCounts)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.audit.checks import AuditCheck, Size, not_applicable, seed_for, verdict
+from dpsynth_core.audit.checks import AuditCheck, Size, audit_check, not_applicable, seed_for
 from dpsynth_core.audit.neighbours import HURTFUL, NeighbourPair
 from dpsynth_core.audit.prices import SHARED, underpriced, underpriced_together
 from dpsynth_core.audit.subject import Subject
@@ -44,21 +44,16 @@ class ReplayOutcome:
 
 
 def run(mechanism: Mechanism, table: PrivateTable, noise: Noise) -> ReplayOutcome:
-    """Fit and sample, whatever comes of it."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             model = mechanism.fit(table, noise)
-            rows = model.sample(ROWS, noise)
+            outcome = ReplayOutcome(model=model, rows=model.sample(ROWS, noise))
         except ReplayMismatchError as error:
-            return ReplayOutcome(mismatch=str(error))
+            outcome = ReplayOutcome(mismatch=str(error))
         except Exception as error:  # noqa: BLE001  the kind of error and its words are the finding
-            return ReplayOutcome(error=f"{type(error).__name__}: {error}", warned=_messages(caught))
-    return ReplayOutcome(model=model, rows=rows, warned=_messages(caught))
-
-
-def _messages(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
-    return tuple(str(warning.message) for warning in caught)
+            outcome = ReplayOutcome(error=f"{type(error).__name__}: {error}")
+    return replace(outcome, warned=tuple(str(warning.message) for warning in caught))
 
 
 def differences(
@@ -79,12 +74,10 @@ def differences(
             problems["calls"] = "fewer draws on the second table"
     if replay.excess > 1:
         problems["sensitivity"] = f"{replay.excess:g} times what was declared"
-    return problems | dict(_accounts(recorder, budget)) | _refused(recorded)
-
-
-def _refused(recorded: ReplayOutcome) -> dict[str, str]:
-    overspent = recorded.error.startswith(BudgetError.__name__)
-    return {"budget": recorded.error} if overspent else {}
+    problems |= dict(_accounts(recorder, budget))
+    if recorded.error.startswith(BudgetError.__name__):
+        problems["budget"] = recorded.error
+    return problems
 
 
 def _released_otherwise(
@@ -111,12 +104,9 @@ def _accounts(recorder: Recorder, budget: Budget) -> Iterator[tuple[str, str]]:
     drawn = Counter(call.charge for call in paid if not isinstance(call, SHARED))
     if drawn - Counter(recorder.charges):
         yield "unpaid", "a charge paid for more than one draw"
-    for call in paid:
-        problem = underpriced(call)
-        if problem is not None:
+    for problem in (*map(underpriced, paid), *underpriced_together(paid)):
+        if problem:
             yield "price", problem
-    for problem in underpriced_together(paid):
-        yield "price", problem
 
 
 def same(first: Any, second: Any) -> bool:  # noqa: PLR0911  one line for each kind
@@ -165,7 +155,4 @@ def replay_checks(
                 seed = seed_for(root, "replay", subject.name, setting, pair.name, repetition)
                 problems |= replay_pair(subject, mechanism, pair, seed, EPSILON)
             detail = "; ".join(f"{kind}: {words}" for kind, words in problems.items())
-            case = f"{setting}; {pair.name}"
-            yield AuditCheck(
-                layer="replay", subject=subject.name, case=case, verdict=verdict(not problems), detail=detail
-            )
+            yield audit_check("replay", subject.name, f"{setting}; {pair.name}", not problems, detail)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.audit.checks import AuditCheck, Size, not_applicable, seed_for
 from dpsynth_core.audit.lower_bound import LowerBound, bound_check, lower_bound
 from dpsynth_core.audit.neighbours import ATTACKED, NeighbourPair
-from dpsynth_core.audit.subject import Subject
+from dpsynth_core.audit.subject import EPSILONS, Subject
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.privacy.budget import Amount, Budget
@@ -42,7 +43,6 @@ from dpsynth_core.privacy.primitives import (
 )
 from dpsynth_core.privacy.recording import Recorder, Replay, ReplayMismatchError
 
-EPSILONS = (1, 4)
 MAX_EMPTY = 4_096
 """Empty cells of a draw that are listed to attack it."""
 
@@ -83,58 +83,40 @@ class StageAttack:
         return isinstance(self.first, Exponential | PermuteAndFlip)
 
 
-class _FrozenPicks:
-    """Makes a draw repeatable after its run: empty cells are named from a list, not by a run that has gone on."""
+class _Capturing(Noise):
+    """Keeps the draws of a run repeatable: empty cells are named from a list, not by a run that has gone on."""
 
-    def __init__(self, seed: np.random.SeedSequence) -> None:
-        self._source = SeededNoise(Budget.of(1), seed)
-        self.naming = False
+    def __init__(self, source: Any, naming: SeededNoise) -> None:
+        super().__init__(source)
+        self._naming, self._is_naming, self._inside = naming, False, False
+        self.calls: list[Call[Any]] = []
 
-    def free(self, call: Call[Any]) -> Any:
-        return self._source._perform(call)
+    def _perform(self, call: Call[Any]) -> Any:
+        if self._is_naming:
+            return self._naming._perform(call)
+        if not self._inside:
+            self.calls.append(self._frozen(call))
+        return super()._perform(call)  # type: ignore[safe-super]  # the recorder or the replay that this is mixed into
 
-    def freeze(self, call: Call[Any]) -> Call[Any]:
+    def _frozen(self, call: Call[Any]) -> Call[Any]:
         """The same draw with its own list of empty cells."""
         if not isinstance(call, ThresholdedCounts) or not 0 < call.zeros <= MAX_EMPTY:
             return call
-        self.naming = True
+        self._is_naming = True
         try:
             hidden = call.pick(call.zeros)
         finally:
-            self.naming = False
-        generator = self._source._generator
+            self._is_naming = False
+        generator = self._naming._generator
         return replace(call, pick=lambda size: generator.choice(hidden, size=size, replace=False))
 
 
-class _CapturingRecorder(Recorder):
-    """A recorder that keeps its paid draws repeatable."""
-
-    def __init__(self, source: Noise, frozen: _FrozenPicks) -> None:
-        super().__init__(source)
-        self._frozen = frozen
-        self.calls: list[Call[Any]] = []
-
-    def _perform(self, call: Call[Any]) -> Any:
-        if self._frozen.naming:
-            return self._frozen.free(call)
-        if not self._inside:
-            self.calls.append(self._frozen.freeze(call))
-        return super()._perform(call)
+class _CapturingRecorder(_Capturing, Recorder):
+    pass
 
 
-class _CapturingReplay(Replay):
-    """A replay that does the same."""
-
-    def __init__(self, recorder: Recorder, frozen: _FrozenPicks) -> None:
-        super().__init__(recorder)
-        self._frozen = frozen
-        self.calls: list[Call[Any]] = []
-
-    def _perform(self, call: Call[Any]) -> Any:
-        if self._frozen.naming:
-            return self._frozen.free(call)
-        self.calls.append(self._frozen.freeze(call))
-        return super()._perform(call)
+class _CapturingReplay(_Capturing, Replay):
+    pass
 
 
 def stages(
@@ -142,10 +124,10 @@ def stages(
 ) -> list[StageAttack]:
     """For every label the first draw whose input the row moves, frozen up to there."""
     own, naming = seed.spawn(2)
-    frozen = _FrozenPicks(naming)
-    recorder = _CapturingRecorder(subject.source(subject.budget(epsilon), own), frozen)
+    names = SeededNoise(Budget.of(1), naming)
+    recorder = _CapturingRecorder(subject.source(subject.budget(epsilon), own), names)
     mechanism.fit(pair.tables[0], recorder)
-    replay = _CapturingReplay(recorder, frozen)
+    replay = _CapturingReplay(recorder, names)
     # What comes before a difference can be attacked; the difference itself is the replay's finding.
     with suppress(ReplayMismatchError):
         mechanism.fit(pair.tables[1], replay)
@@ -234,19 +216,18 @@ class NotAttackableError(Exception):
 def stage_checks(
     subject: Subject, size: Size, root: int, pairs: tuple[NeighbourPair, ...] = ATTACKED
 ) -> Iterator[AuditCheck]:
-    for pair in pairs:
-        for epsilon in EPSILONS:
-            for setting, mechanism in subject.settings_for(pair.schema, pair.n, epsilon).items():
-                case = f"{setting}; {pair.name}; epsilon {epsilon}"
-                own, drawing = seed_for(root, "stage", subject.name, case).spawn(2)
-                try:
-                    attacks = stages(subject, mechanism, pair, epsilon, own)
-                except DPSynthError as error:
-                    yield not_applicable("stage attack", subject.name, case, error)
-                    continue
-                source = subject.source(subject.budget(epsilon), drawing)
-                for stage in attacks:
-                    yield _stage_check(stage, source, size, subject.name, case)
+    for pair, epsilon in product(pairs, EPSILONS):
+        for setting, mechanism in subject.settings_for(pair.schema, pair.n, epsilon).items():
+            case = f"{setting}; {pair.name}; epsilon {epsilon}"
+            own, drawing = seed_for(root, "stage", subject.name, case).spawn(2)
+            try:
+                attacks = stages(subject, mechanism, pair, epsilon, own)
+            except DPSynthError as error:
+                yield not_applicable("stage attack", subject.name, case, error)
+                continue
+            source = subject.source(subject.budget(epsilon), drawing)
+            for stage in attacks:
+                yield _stage_check(stage, source, size, subject.name, case)
 
 
 def _stage_check(stage: StageAttack, source: Noise, size: Size, subject: str, case: str) -> AuditCheck:

@@ -21,6 +21,7 @@ from dpsynth_core.table.schema import Schema
 AuditSettings: TypeAlias = Callable[[Schema, int, Amount], Mapping[str, Mechanism]]
 Source: TypeAlias = Callable[[Budget, np.random.SeedSequence], Noise]
 
+EPSILONS = (1, 4)
 DELTA = Fraction(1, 10**6)
 """Granted to mechanisms that need one."""
 

@@ -57,12 +57,8 @@ class FalseAlarms:
     """Probability of a false alarm that each of them may have."""
 
     def __add__(self, other: FalseAlarms) -> FalseAlarms:
-        return FalseAlarms(
-            repetitions=self.repetitions + other.repetitions,
-            alarms=self.alarms + other.alarms,
-            checks=self.checks + other.checks,
-            loose_alarms=self.loose_alarms + other.loose_alarms,
-        )
+        counts = ("repetitions", "alarms", "checks", "loose_alarms")
+        return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in counts})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,13 +109,9 @@ def run_audit(
 ) -> Audit:
     """Everything.
 
-    Args:
-        deep: More of everything, and every layer is asked about every mutant.
-        seed: From which all seeds follow.
-        repetitions: Of the statistical part at reduced size, to count false alarms.
-        workers: Processes that share the work; the result does not depend on them.
-        say: Told what is done.
-        mutants: Names what is broken on purpose, in any process that asks.
+    A deep audit does more of everything and asks every layer about every mutant. Repetitions, of the statistical part
+    at reduced size, count false alarms. The result does not depend on the number of workers. ``mutants`` names what is
+    broken on purpose, in any process that asks.
     """
     when, began = datetime.now(UTC), time.monotonic()
     checks, caught, alarms = list[AuditCheck](), list[MutantResult](), list[FalseAlarms]()

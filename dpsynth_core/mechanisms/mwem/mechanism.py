@@ -9,8 +9,8 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from dpsynth_core.arrays import FloatArray, IntArray
-from dpsynth_core.errors import ParameterError, check_int, check_text
+from dpsynth_core.arrays import FloatArray
+from dpsynth_core.errors import check_int, check_text
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.column_sets import chosen_sets
 from dpsynth_core.mechanisms.mwem.weights import (
@@ -125,8 +125,7 @@ class MWEM(Mechanism):
         }
 
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
-        """Selections and measurements, in equal parts."""
-        grid = self._grid(schema)
+        grid = Grid.of(schema, self.bins, most=MAX_CELLS)
         workload = self._workload(grid, schema)
         rounds = self._rounds(grid, workload, n, budget)
         selecting, measuring = _shares(budget.epsilon, rounds, len(workload))
@@ -145,12 +144,12 @@ class MWEM(Mechanism):
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Select, measure, reweigh, for as many rounds as there are."""
-        grid = self._grid(table.schema)
+        grid = Grid.of(table.schema, self.bins, most=MAX_CELLS)
         workload = self._workload(grid, table.schema)
         rounds = self._rounds(grid, workload, table.n, noise.budget)
         selecting, measuring = _shares(noise.budget.epsilon, rounds, len(workload))
         progress("Counting the cells", 0.0)
-        histogram = _histogram(grid, table)
+        histogram = grid.full_counts(table)
         weights = np.full(grid.shape, table.n / grid.cells)
         average: FloatArray = np.zeros(grid.shape)
         measured: list[MeasuredQuery] = []
@@ -170,17 +169,6 @@ class MWEM(Mechanism):
         centre = self.placement == "centre"
         return PartitionModel.of(grid.axes, cells, cells + 1, released.ravel(), rows=table.n, centre=centre)
 
-    def _grid(self, schema: Schema) -> Grid:
-        grid = Grid.of(schema, self.bins)
-        if grid.cells > MAX_CELLS:
-            raise ParameterError(
-                "cells",
-                grid.cells,
-                allowed=f"at most {MAX_CELLS:,} for mwem, which stores every cell of a histogram",
-                remedy="Use fewer bins or columns, or private_pgm or kd_tree, which work with any number of cells.",
-            )
-        return grid
-
     def _workload(self, grid: Grid, schema: Schema) -> Workload:
         if self.workload == "intervals":
             return IntervalWorkload(shape=grid.shape)
@@ -199,11 +187,3 @@ class MWEM(Mechanism):
 def _shares(epsilon: Fraction, rounds: int, queries: int) -> tuple[Fraction | None, Fraction]:
     """For one selection and one measurement; where all queries are measured, there is nothing to select."""
     return (None, epsilon / rounds) if rounds == queries else (epsilon / (2 * rounds), epsilon / (2 * rounds))
-
-
-def _histogram(grid: Grid, table: PrivateTable) -> IntArray:
-    """Every cell's rows: private."""
-    cells, counts = grid.count(table)
-    histogram = np.zeros(grid.shape, dtype=np.int64)
-    histogram[tuple(cells.T)] = counts
-    return histogram

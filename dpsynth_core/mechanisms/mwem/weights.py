@@ -30,7 +30,6 @@ MAX_SUGGESTED_ROUNDS = 40
 @dataclass(frozen=True, kw_only=True)
 class MeasuredQuery:
     query: int
-    """Its index in the workload."""
     values: FloatArray
     """Noisy counts, clipped to between 0 and the number of rows."""
 

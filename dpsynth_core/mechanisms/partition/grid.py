@@ -58,6 +58,13 @@ class Grid:
         """Occupied cells and their rows: private."""
         return count_cells([axis.locate(table) for axis in self.axes], self.shape)
 
+    def full_counts(self, table: PrivateTable) -> IntArray:
+        """Rows of every cell, empty ones included: private."""
+        cells, counts = self.count(table)
+        full = np.zeros(self.shape, dtype=np.int64)
+        full[tuple(cells.T)] = counts
+        return full
+
     def model(self, cells: IntArray, weights: IntArray, *, rows: int, centre: bool) -> PartitionModel:
         return PartitionModel.of(self.axes, cells, cells + 1, weights.astype(np.float64), rows=rows, centre=centre)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray
-from dpsynth_core.audit.probes import COARSE, LargestCells, dense
+from dpsynth_core.audit.probes import COARSE, LargestCells
 from dpsynth_core.mechanisms.mwem.mechanism import MWEM
 from dpsynth_core.mechanisms.mwem.weights import measure_query, reweigh
 from dpsynth_core.mechanisms.partition.grid import Grid
@@ -45,7 +45,7 @@ class ReselectUntilNew(LargestCells):
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Select with replacement, and reject."""
         grid = Grid.of(table.schema, COARSE)
-        scores = dense(grid, table).astype(np.float64)
+        scores = grid.full_counts(table).ravel().astype(np.float64)
         chosen: list[int] = []
         for share in noise.budget.split(*(1 for _ in range(self.rounds))):
             place = noise.exponential(scores, sensitivity=1, epsilon=share.epsilon, label="fullest cells")
@@ -67,7 +67,7 @@ class FactorTwoForgotten(LargestCells):
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Select too sharply."""
         grid = Grid.of(table.schema, COARSE)
-        scores, epsilon = dense(grid, table).astype(np.float64), noise.budget.epsilon
+        scores, epsilon = grid.full_counts(table).ravel().astype(np.float64), noise.budget.epsilon
         charge = noise.open_charge("fullest cells", sensitivity=1, epsilon=epsilon)
         call = Exponential(scores=scores, scale=float_up(1 / epsilon), charge=charge)
         chosen = np.array([int(noise._perform(call))])
@@ -80,11 +80,11 @@ class MwemReselects(MWEM):
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Select with replacement, and reject."""
-        grid = self._grid(table.schema)
+        grid = Grid.of(table.schema, self.bins)
         workload = self._workload(grid, table.schema)
         rounds = self._rounds(grid, workload, table.n, noise.budget)
         share = noise.budget.split(*(1 for _ in range(2 * rounds)))[0].epsilon
-        histogram = dense(grid, table).reshape(grid.shape)
+        histogram = grid.full_counts(table)
         weights: FloatArray = np.full(grid.shape, table.n / grid.cells)
         measured: list[Any] = []
         for _ in range(rounds):
