@@ -100,7 +100,7 @@ def calibrated(draws: Sequence[GaussianDraw], epsilon: Fraction, delta: Fraction
     It is found for real-valued Gaussian noise in closed form and then raised by percents until the exact composition of
     the discrete draws stays within delta.
     """
-    _needs_delta(delta)
+    check_delta(delta)
     return _calibrated(tuple(draws), epsilon, delta)
 
 
@@ -116,7 +116,7 @@ def _calibrated(draws: tuple[GaussianDraw, ...], epsilon: Fraction, delta: Fract
     raise _delta_too_small(delta)
 
 
-def _needs_delta(delta: Fraction) -> None:
+def check_delta(delta: Fraction) -> None:
     if delta <= 0:
         raise ParameterError("delta", str(delta), allowed="greater than 0 for Gaussian noise", remedy="Choose 1e-6.")
 
@@ -226,7 +226,7 @@ def _reach(mu: float, rate: float) -> float:
 
 def min_multiplier(rate: float, times: int, epsilon: Fraction, delta: Fraction) -> float:
     """Noise over distance, the smallest found that so many draws need to keep (epsilon, delta)."""
-    _needs_delta(delta)
+    check_delta(delta)
     return _min_multiplier(rate, times, float(epsilon), float(delta))
 
 

@@ -10,6 +10,7 @@ from dpsynth_core.audit.chain import (
     anywhere,
     chain_checks,
     metropolis,
+    total_variation,
     toy_scores,
     walk_checks,
 )
@@ -17,7 +18,6 @@ from dpsynth_core.audit.checks import QUICK, failures, seed_for
 from dpsynth_core.audit.claims import claim_checks
 from dpsynth_core.audit.noise_law import SOURCES, law_checks, laws, p_value
 from dpsynth_core.audit.outcomes import exponential_law
-from dpsynth_core.diagnostics.total_variation import total_variation
 
 SEED = 20_261_116
 

@@ -95,10 +95,6 @@ def emit(weights: Weights, key: jax.Array, rows: int, shape: NetworkShape, where
     return soft + jnp.tanh(raw) * where.numbers * present
 
 
-def score(weights: Weights, row: jax.Array) -> jax.Array:
-    return forward(weights, row)[0]
-
-
 def slopes(weights: Weights, rows: jax.Array) -> jax.Array:
     """The critic's gradient at each row, layer by layer: the same as differentiating, and much quicker to compile.
 
@@ -157,20 +153,14 @@ def gradients(
 ) -> tuple[jax.Array, jax.Array]:
     """For each part a new critic's gradient at each generated row, one by one; and the gap that it found.
 
-    Args:
-        weights: Of the generator.
-        rows: For each part its rows, padded to a common number.
-        sizes: How many rows each part has.
-        key: Public randomness; all critics of a round start alike.
-        batch_key: The same as the generator's step will use.
-        shape: Sizes.
-        where: The layout.
+    Parts are padded to a common number of rows; ``sizes`` says how many each has. Randomness is public: all critics of
+    a round start alike, from ``key``, and the generator's step will use the same ``batch_key``.
     """
     batch = emit(weights, batch_key, shape.batch, shape, where)
 
     def one(part: jax.Array, size: jax.Array) -> tuple[jax.Array, jax.Array]:
         critic, gap = trained(weights, part, size, key, shape=shape, where=where)
-        return jax.vmap(jax.grad(score, argnums=1), (None, 0))(critic, batch), gap
+        return jax.vmap(jax.grad(lambda row: forward(critic, row)[0]))(batch), gap
 
     result: tuple[jax.Array, jax.Array] = jax.vmap(one)(rows, sizes)
     return result

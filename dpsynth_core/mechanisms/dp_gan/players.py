@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -24,7 +25,9 @@ class Players:
     """A generator in training. Critics have no memory: each round trains new ones."""
 
     def __init__(self, layout: PointLayout, shape: NetworkShape, *, rounds: int, noise_std: float, key: int) -> None:
-        self._shape, self._rounds, self._where = shape, rounds, network.coordinates(layout)
+        self._shape, self._rounds = shape, rounds
+        public = {"shape": shape, "where": network.coordinates(layout)}
+        self._gradients, self._improved = partial(network.gradients, **public), partial(network.improved, **public)
         self._key = jax.random.key(key)
         self._weights = network.fresh_generator(shape, jax.random.fold_in(self._key, 0))
         self._memory = network.RULE.init(self._weights)
@@ -40,9 +43,7 @@ class Players:
         nobody = np.zeros((1, self._shape.width), dtype=np.float32)
         self.gradients(0, [nobody])
         step = jnp.zeros((self._shape.batch, self._shape.width))
-        network.improved(
-            self._weights, self._memory, step, self._keys(0)[1], self._rate, shape=self._shape, where=self._where
-        )
+        self._improved(self._weights, self._memory, step, self._keys(0)[1], self._rate)
 
     def gradients(self, turn: int, parts: Sequence[NDArray[np.float32]]) -> tuple[NDArray[Any], float]:
         """Each new critic's gradients at the round's generated rows, and the mean gap that the critics see: private."""
@@ -54,9 +55,7 @@ class Players:
             sizes = np.ones(CRITICS_AT_ONCE, dtype=np.int32)
             for index, part in enumerate(some):
                 rows[index, : len(part)], sizes[index] = part, len(part)
-            slopes, gap = network.gradients(
-                self._weights, rows, sizes, critics, batch, shape=self._shape, where=self._where
-            )
+            slopes, gap = self._gradients(self._weights, rows, sizes, critics, batch)
             gradients.append(np.asarray(slopes)[: len(some)])
             gaps.append(np.asarray(gap)[: len(some)])
         return np.concatenate(gradients), float(np.concatenate(gaps).mean())
@@ -67,9 +66,8 @@ class Players:
         wide[:, : gradient.shape[1]] = gradient
         # Steps shrink to a tenth over the rounds, and the weights of the last half are averaged: both calm the noise.
         rate = self._rate * (1 - 0.9 * turn / self._rounds)
-        self._weights, self._memory, moved = network.improved(
-            self._weights, self._memory, wide, self._keys(turn)[1], rate, shape=self._shape, where=self._where
-        )
+        batch = self._keys(turn)[1]
+        self._weights, self._memory, moved = self._improved(self._weights, self._memory, wide, batch, rate)
         since = turn - self._rounds // 2
         self._mean = network.averaged(self._mean, self._weights, 1 / max(1, since + 1))
         return float(moved)

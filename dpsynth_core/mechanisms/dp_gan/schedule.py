@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpsynth_core.errors import ParameterError
-from dpsynth_core.privacy.accounting import gaussian_mu, min_multiplier
+from dpsynth_core.privacy.accounting import check_delta, gaussian_mu, min_multiplier
 from dpsynth_core.privacy.budget import Budget
 
 MAX_CHOSEN = 16
@@ -30,10 +29,7 @@ class Schedule:
         With few critics a round and little noise, one more would be nearly free; beyond a multiplier of about one,
         twice as many need twice the noise.
         """
-        if budget.delta <= 0:
-            raise ParameterError(
-                "delta", 0, allowed="greater than 0 for Gaussian noise", remedy="Use 1e-6, for instance."
-            )
+        check_delta(budget.delta)
         parts = max(1, n // rows_per_critic)
         chosen, limit = 1, min(parts, MAX_CHOSEN)
         while chosen < limit and expected_multiplier(chosen / parts, rounds, budget) < multiplier:

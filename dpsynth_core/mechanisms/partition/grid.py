@@ -40,7 +40,7 @@ class Grid:
                 "cells",
                 grid.cells,
                 allowed=f"at most {most:,} for this mechanism",
-                remedy="Use fewer bins or columns, or kd_tree or smoothed_histogram, which fit any domain.",
+                remedy="Use fewer bins or columns, or private_pgm, kd_tree or smoothed_histogram: they fit any domain.",
             )
         return grid
 
@@ -80,7 +80,7 @@ def noisy_grid(
             "cells",
             grid.cells,
             allowed=f"few enough that at most {most:,} empty ones pass a threshold of {threshold}",
-            remedy="Raise the threshold, use fewer bins, or use kd_tree or smoothed_histogram, which fit any domain.",
+            remedy="Raise the threshold, use fewer bins, or use kd_tree or smoothed_histogram: they fit any domain.",
         )
     cells, counts = grid.count(table)
     flat = np.ravel_multi_index(tuple(cells.T), grid.shape)

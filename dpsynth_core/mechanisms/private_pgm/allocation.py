@@ -61,8 +61,6 @@ class Allocation:
     """Pairs in the tree."""
     extra: int
     """Pairs added after the first estimate."""
-    passes: dict[str, int]
-    """Noisy histograms that find each column's bins."""
     draws: tuple[PlannedDraw, ...]
     gaussian: bool
 
@@ -100,10 +98,7 @@ def allocate(
         share = next((draw.share for draw in draws if draw.key == (COUNT_PAIRS, 0)), None)
         cells = n / (PAIR_ROWS_PER_STD * expected_std(share, granted)) if share else 1.0
         groups = max(MIN_GROUPS, min(MAX_GROUPS, math.floor(math.sqrt(cells))))
-    passes = {column.name: passes_needed(column, bins) for column in schema}
-    return Allocation(
-        bins=bins, groups=groups, pairs=edges, extra=extra, passes=passes, draws=tuple(draws), gaussian=gaussian
-    )
+    return Allocation(bins=bins, groups=groups, pairs=edges, extra=extra, draws=tuple(draws), gaussian=gaussian)
 
 
 def _affordable_pairs(schema: Schema, n: int, budget: Budget, shares: StageShares, *, always: bool) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.mechanisms.private_pgm.allocation import COUNT_COLUMNS, FIND_BINS, Allocation
-from dpsynth_core.mechanisms.private_pgm.bins import Bins, adaptive_bins
+from dpsynth_core.mechanisms.private_pgm.bins import Bins, adaptive_bins, passes_needed
 from dpsynth_core.mechanisms.private_pgm.denoise import category_counts, ordered_counts
 from dpsynth_core.mechanisms.private_pgm.estimation import Measurement
 from dpsynth_core.mechanisms.private_pgm.graphical_model import ConditionalTable
@@ -48,7 +48,8 @@ class BinnedColumn:
 
 def find_bins(table: PrivateTable, name: str, measurer: Measurer, allocation: Allocation) -> Bins:
     """A column's bins: as declared, one for each value, or found with noisy histograms."""
-    column, passes = table.schema[name], allocation.passes[name]
+    column = table.schema[name]
+    passes = passes_needed(column, allocation.bins)
     if not passes:
         return Bins.equal(column, allocation.bins)
     turns = iter(range(passes))

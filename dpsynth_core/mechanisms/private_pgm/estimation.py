@@ -54,10 +54,7 @@ class Measurement:
 
 
 def estimate(
-    sizes: Sequence[int],
-    measurements: Sequence[Measurement],
-    rows: int,
-    report: Callable[[str], None] = lambda _: None,
+    sizes: Sequence[int], measurements: Sequence[Measurement], rows: int, report: Callable[[str], None] = lambda _: None
 ) -> tuple[ConditionalTable, ...]:
     cliques = [measurement.clique for measurement in measurements]
     check_clique_size(sizes, cliques)
@@ -136,10 +133,7 @@ def _loss_and_gradient(
 
 
 def estimate_junction_tree(
-    sizes: Sequence[int],
-    measurements: Sequence[Measurement],
-    rows: int,
-    report: Callable[[str], None] = lambda _: None,
+    sizes: Sequence[int], measurements: Sequence[Measurement], rows: int, report: Callable[[str], None] = lambda _: None
 ) -> tuple[ConditionalTable, ...]:
     """By ``mbi``, for any cliques whose junction tree fits into memory."""
     report("Loading the library for graphical models")

@@ -30,6 +30,7 @@ from dpsynth_core.mechanisms.private_pgm.graphical_model import GraphicalModel, 
 from dpsynth_core.mechanisms.private_pgm.marginal_oracles import Clique
 from dpsynth_core.mechanisms.private_pgm.measuring import GaussianMeasurer, PlannedDraw, expected_std, measurer_for
 from dpsynth_core.mechanisms.private_pgm.pairs import GroupedRows, independent_counts, measure_pairs, select_pairs
+from dpsynth_core.privacy.accounting import check_delta
 from dpsynth_core.privacy.budget import Amount, Budget, exact
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Progress, no_progress
@@ -251,8 +252,6 @@ class PrivatePGM(Mechanism):
         )
 
     def _gaussian(self, budget: Budget) -> bool:
-        if self.kind_of_noise == "gaussian" and not budget.delta:
-            raise ParameterError(
-                "delta", 0, allowed="greater than 0 for Gaussian noise", remedy="Use 1e-6, for instance."
-            )
+        if self.kind_of_noise == "gaussian":
+            check_delta(budget.delta)
         return bool(budget.delta) and self.kind_of_noise != "laplace"

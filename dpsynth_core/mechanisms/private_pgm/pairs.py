@@ -71,14 +71,8 @@ def select_pairs(
 ) -> list[ColumnPair]:
     """Pairs whose expected counts are most wrong: a forest to begin with, anything that stays small to add to one.
 
-    Args:
-        data: The rows.
-        expected: What a model of everything measured so far expects.
-        measurer: Pays for the selections.
-        stage: Their name in the allocation.
-        number: How many pairs.
-        std: Of the noise that counting a selected pair will bring.
-        taken: Pairs that the model knows already; none of them is selected again.
+    The noise that counting a selected pair will bring has this ``std``. Pairs in ``taken`` are known to the model and
+    not selected again.
     """
     pairs = list(expected)
     if len(pairs) == 1:  # nothing to select, and nothing was planned for it
@@ -118,7 +112,6 @@ def _joining_components(pairs: Sequence[ColumnPair], taken: Sequence[ColumnPair]
 
 
 def _staying_small(pairs: Sequence[ColumnPair], taken: Sequence[ColumnPair], sizes: Sequence[int]) -> list[int]:
-    """Pairs not taken yet that keep the model's tables small."""
     return [
         i
         for i, pair in enumerate(pairs)
