@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -60,3 +61,13 @@ def test_a_registry_holds_what_is_registered_as_long_as_it_is() -> None:
     assert "list" not in registry
     with pytest.raises(KeyError):
         registry["list"]
+
+
+def test_names_that_notebooks_rely_on_stay_where_they_are() -> None:
+    from dpsynth_core.diagnostics.mmd import mmd
+    from dpsynth_core.inference import calibrated_mann_whitney, dp_mann_whitney, error_rates, mann_whitney
+    from dpsynth_core.trees.cart import cart_pmse
+    from dpsynth_core.trees.optimal import optimal_tree_pmse
+
+    functions = (mmd, calibrated_mann_whitney, dp_mann_whitney, error_rates, mann_whitney, cart_pmse, optimal_tree_pmse)
+    assert all(inspect.isfunction(function) for function in functions)
