@@ -21,7 +21,8 @@ from dpsynth_core.charts.sweeps import sweep_chart
 from dpsynth_core.cli.synthesize import add_arguments
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.mechanisms.parameters import parameters
-from dpsynth_core.teaching.sweep import SweepConfig, sweep
+from dpsynth_core.teaching.sweep.config import SweepConfig
+from dpsynth_core.teaching.sweep.run import sweep
 from pages.shared.data.actions import load_example
 from pages.shared.session import Session
 from tests.tables.schemas import mixed_schema, mixed_table

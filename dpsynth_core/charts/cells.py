@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.arrays import FloatArray
+from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.charts.theme import plain
 from dpsynth_core.table.column import Column, label_text
 from dpsynth_core.table.encoding import codec_for
@@ -18,7 +18,6 @@ MISSING = "(missing)"
 
 
 def axis_title(column: Column) -> str:
-    """The column's name with its unit."""
     return plain(column.name) + (f" ({plain(column.unit)})" if column.unit else "")
 
 
@@ -41,11 +40,14 @@ def tick_text(column: Column, name: str) -> str:
     return f"{float(start):.0f}" if abs(float(start)) >= 1000 else f"{float(start):.3g}"
 
 
+def cell_codes(table: pd.DataFrame, column: Column) -> IntArray:
+    codec = codec_for(column)
+    return codec.codes(codec.positions(table[column.name]))
+
+
 def cell_shares(table: pd.DataFrame, column: Column) -> FloatArray:
     """Share of rows in every cell, the missing level last."""
-    codec = codec_for(column)
-    codes = codec.codes(codec.positions(table[column.name]))
-    return np.asarray(np.bincount(codes, minlength=column.size) / len(table))
+    return np.asarray(np.bincount(cell_codes(table, column), minlength=column.size) / len(table))
 
 
 def bar_geometry(column: Column) -> tuple[list[Any], list[float]]:

@@ -27,7 +27,6 @@ MARKS: dict[CheckState, tuple[str, str]] = {
     "open": (REFERENCE, "circle-open"),
     "fail": (FAILED, "x"),
 }
-"""Colour and shape."""
 WORDS: dict[CheckState, str] = {"pass": "passed", "warn": "to weigh", "open": "not looked at", "fail": "failed"}
 _MIN, _MAX = 0.02, 50.0
 """Ends of the strip, in thresholds; values beyond are drawn at the end."""
@@ -44,16 +43,13 @@ class MeasuredClaim:
     asked: str
     """The threshold, in words."""
     measured: str
-    """In words."""
     state: CheckState
     limit: float | None = None
     """The threshold as a number, if it is one."""
     value: float | None = None
-    """What was measured as a number, on the same scale."""
+    """What was measured, on the same scale, with the ends of its 95% interval."""
     low: float | None = None
-    """Lower end of its 95% interval."""
     high: float | None = None
-    """Upper end of its 95% interval."""
 
 
 def claims_chart(claims: Sequence[MeasuredClaim]) -> Chart:
@@ -62,13 +58,11 @@ def claims_chart(claims: Sequence[MeasuredClaim]) -> Chart:
     Args:
         claims: Those with a threshold are drawn; the table has them all.
     """
-    table = pd.DataFrame(
-        [{"claim": c.title, "asked": c.asked, "measured": c.measured, "verdict": WORDS[c.state]} for c in claims]
-    )
+    records = [(claim.title, claim.asked, claim.measured, WORDS[claim.state]) for claim in claims]
+    table = pd.DataFrame(records, columns=["claim", "asked", "measured", "verdict"])
     drawn = [claim for claim in claims if claim.limit]
-    figure = new_figure(
-        x_title="measured, in thresholds (log scale)", y_title="", height=110 + 46 * max(2, len(drawn)), showlegend=True
-    )
+    title, height = "measured, in thresholds (log scale)", 110 + 46 * max(2, len(drawn))
+    figure = new_figure(x_title=title, y_title="", height=height, showlegend=True)
     figure.add_vrect(x0=1.0, x1=_MAX, fillcolor=FAILED, opacity=0.08, line={"width": 0}, layer="below")
     figure.add_vline(x=1.0, line={"color": REFERENCE, "width": 2})
     for state in MARKS:
@@ -80,20 +74,16 @@ def claims_chart(claims: Sequence[MeasuredClaim]) -> Chart:
     failed, known = [c for c in drawn if c.state == "fail"], [c for c in drawn if c.value is not None]
     worst = f" Failed: {', '.join(claim.title.lower() for claim in failed)}." if failed else " None failed."
     unknown = f" {len(drawn) - len(known)} not looked at or not known." if len(known) < len(drawn) else ""
-    return Chart(
-        figure=figure, table=table, alt=f"{len(known)} measured claims beside their thresholds.{worst}{unknown}"
-    )
+    alt = f"{len(known)} measured claims beside their thresholds.{worst}{unknown}"
+    return Chart(figure=figure, table=table, alt=alt)
 
 
 def _add_marks(figure: go.Figure, claims: Mapping[int, MeasuredClaim], state: CheckState) -> None:
-    """Marks of claims in one state, by their row."""
-    x, below, above = [], [], []
-    for claim in claims.values():
-        limit, value = claim.limit or 1.0, claim.value or 0.0
-        low, high = (value if end is None else end for end in (claim.low, claim.high))
-        x.append(_within(value / limit))
-        below.append(max(0.0, x[-1] - _within(low / limit)))
-        above.append(max(0.0, _within(high / limit) - x[-1]))
+    """Marks of claims in one state, by their row; each has a value and a limit."""
+    ends = [[c.value if end is None else end for end in (c.value, c.low, c.high)] for c in claims.values()]
+    shares = np.array(ends) / np.array([[claim.limit] for claim in claims.values()])
+    x, low, high = np.clip(shares, _MIN, _MAX).T
+    below, above = np.maximum(x - low, 0), np.maximum(high - x, 0)
     colour, symbol = MARKS[state]
     interval = {"type": "data", "symmetric": False, "array": above, "arrayminus": below}
     figure.add_scatter(
@@ -110,10 +100,6 @@ def _add_marks(figure: go.Figure, claims: Mapping[int, MeasuredClaim], state: Ch
 
 def _literal(text: str) -> str:
     return html.escape(text, quote=False)
-
-
-def _within(share: float) -> float:
-    return min(max(share, _MIN), _MAX)
 
 
 def epsilon_chart(*, earlier: Fraction, this: Fraction, policy: Fraction, total: Fraction | None) -> Chart:
@@ -157,7 +143,6 @@ _NODES = {
     "Release bundle": (0.999, 0.2),
     "Review report": (0.999, 0.82),
 }
-"""Position of each."""
 _INSIDE = frozenset({"Private rows", "Comparison", "Review report"})
 _FLOWS = (
     ("Private rows", "Mechanism", 2, "counts, only with noise that was paid for"),
@@ -177,7 +162,7 @@ def flow_chart(ink: str | None = None) -> Chart:
     Args:
         ink: Colour of the names, which lie on a coloured background; None: the theme's.
     """
-    index = {name: i for i, name in enumerate(_NODES)}
+    index, (x, y) = {name: i for i, name in enumerate(_NODES)}, zip(*_NODES.values(), strict=True)
     table = pd.DataFrame(_FLOWS, columns=["from", "to", "size", "what"])
     # What the comparison has taken in does not come out.
     inside = table["to"].isin(_INSIDE)
@@ -191,8 +176,8 @@ def flow_chart(ink: str | None = None) -> Chart:
         node={
             "label": [name + ends.get(name, "") for name in _NODES],
             "color": [FAILED if name in _INSIDE else GOOD for name in _NODES],
-            "x": [x for x, _ in _NODES.values()],
-            "y": [y for _, y in _NODES.values()],
+            "x": x,
+            "y": y,
             "pad": 24,
             "thickness": 16,
             "line": {"width": 0},
@@ -207,10 +192,7 @@ def flow_chart(ink: str | None = None) -> Chart:
             "hovertemplate": "%{source.label} to %{target.label}:<br>%{customdata}<extra></extra>",
         },
     )
-    return Chart(
-        figure=figure,
-        table=table.drop(columns="size").assign(where=np.where(inside, "stays inside", "may leave")),
-        alt="What leaves and what stays: from private rows, noisy counts lead through the mechanism to synthetic rows "
-        "and the release bundle, which may leave. The comparison with the original leads to the review report, which "
-        "stays inside.",
-    )
+    table = table.drop(columns="size").assign(where=np.where(inside, "stays inside", "may leave"))
+    alt = "What leaves and what stays: from private rows, noisy counts lead through the mechanism to synthetic rows "
+    alt += "and the release bundle, which may leave. The comparison with the original leads to the review report, "
+    return Chart(figure=figure, table=table, alt=f"{alt}which stays inside.")

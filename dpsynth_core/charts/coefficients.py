@@ -11,21 +11,19 @@ from dpsynth_core.charts.theme import Chart, list_names, new_figure, plain
 from dpsynth_core.diagnostics.base import Result
 
 SYMBOLS = ("diamond", "square", "cross", "x")
-"""Of up to four releases."""
 SOURCE_HEIGHT = 18
-"""For every source of every coefficient."""
+MAX_SLOPES = 12
+"""Drawn, starting with those that the first release gets most wrong; the table has them all."""
 
 
-def coefficient_chart(results: Mapping[str, Result], *, max_slopes: int = 12) -> Chart:
+def coefficient_chart(results: Mapping[str, Result]) -> Chart:
     """A forest plot: for every slope a mark and an interval for each source, on one standardised scale.
 
-    Args:
-        results: The regression diagnostic for up to four releases, by the releases' names.
-        max_slopes: Slopes drawn, starting with those that the first release gets most wrong; the table has them all.
+    Takes the regression diagnostic for up to four releases, by the releases' names.
     """
     first = next(iter(results.values()))
     table = _gathered(results)
-    terms = [item.name for item in first.items][:max_slopes]
+    terms = [item.name for item in first.items][:MAX_SLOPES]
     sources = list(dict.fromkeys(table["source"]))
     height = 140 + SOURCE_HEIGHT * max(4, len(terms) * len(sources))
     figure = new_figure(x_title="standardised slope (with its 95% interval)", y_title="", height=height)

@@ -20,6 +20,7 @@ from dpsynth_core.table.schema import Schema
 MAX_BARS = 60
 COMPARED_CELLS = MAX_LABELS = 30
 MAX_TICKS = 6
+HOVER = "%{customdata}<br>%{y} rows<extra></extra>"
 
 
 def column_chart(table: PrivateTable, name: str) -> Chart:
@@ -78,31 +79,19 @@ def show_ticks(figure: go.Figure, column: Column, names: Sequence[str], step: in
 def _draw_range(figure: go.Figure, column: Column, frame: pd.DataFrame) -> None:
     inside = frame[frame["value"] != MISSING]
     centres, widths = bar_geometry(column)
-    hover = "%{customdata}<br>%{y} rows<extra></extra>"
-    figure.add_bar(
-        x=centres,
-        y=inside["rows"],
-        width=widths,
-        marker={"color": ORIGINAL},
-        customdata=inside["value"],
-        hovertemplate=hover,
-    )
+    bars = {"x": centres, "y": inside["rows"], "width": widths, "customdata": inside["value"]}
+    figure.add_bar(marker={"color": ORIGINAL}, hovertemplate=HOVER, **bars)
     missing = int(frame.loc[frame["value"] == MISSING, "rows"].sum())
     if missing:
         figure.update_layout(xaxis={"domain": [0, 0.86]}, xaxis2={"domain": [0.9, 1], "anchor": "y"})
         marker, names = {"color": REFERENCE, "pattern": {"shape": "x"}}, ["missing"]
-        figure.add_bar(x=names, y=[missing], xaxis="x2", marker=marker, customdata=names, hovertemplate=hover)
+        figure.add_bar(x=names, y=[missing], xaxis="x2", marker=marker, customdata=names, hovertemplate=HOVER)
 
 
 def _draw_labels(figure: go.Figure, column: Column, frame: pd.DataFrame) -> None:
     shown = frame.nlargest(MAX_LABELS, "rows").sort_index() if len(frame) > MAX_LABELS else frame
     missing = shown["value"] == MISSING
-    colours, patterns = np.where(missing, REFERENCE, ORIGINAL), np.where(missing, "x", "")
-    figure.add_bar(
-        x=list(range(len(shown))),
-        y=shown["rows"],
-        marker={"color": colours, "pattern": {"shape": patterns}},
-        customdata=[plain(value) for value in shown["value"]],
-        hovertemplate="%{customdata}<br>%{y} rows<extra></extra>",
-    )
+    marker = {"color": np.where(missing, REFERENCE, ORIGINAL), "pattern": {"shape": np.where(missing, "x", "")}}
+    bars = {"x": list(range(len(shown))), "y": shown["rows"], "customdata": [plain(value) for value in shown["value"]]}
+    figure.add_bar(marker=marker, hovertemplate=HOVER, **bars)
     show_ticks(figure, column, list(shown["value"]), 1)

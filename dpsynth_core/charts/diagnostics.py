@@ -27,15 +27,9 @@ Detail: TypeAlias = Callable[[Measure, PrivateTable, pd.DataFrame], Sequence[Cha
 """From one measure, the original and the synthetic table; the most telling chart first."""
 
 
-def _dots(results: Mapping[str, Result], schema: Schema) -> list[Chart | None]:  # noqa: ARG001
-    return [dot_chart(results)]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Pictures:
-    """How a diagnostic is drawn."""
-
-    overview: Overview = _dots
+    overview: Overview = lambda results, _: [dot_chart(results)]
     detail: Detail | None = None
     item: str = ""
     """What a measure is about, where it can be drawn in full: a label for choosing one."""
@@ -45,7 +39,11 @@ class Pictures:
 
 def overview(results: Mapping[str, Result], schema: Schema) -> list[Chart]:
     """The pictures of one diagnostic for up to four releases; none where nothing could be computed."""
-    computed = {label: result for label, result in results.items() if _computed(result)}
+    computed = {
+        label: result
+        for label, result in results.items()
+        if any(measure.value is not None for measure in (result.headline, *result.items))
+    }
     if not computed:
         return []
     draw = pictures_of(next(iter(computed.values())).key).overview
@@ -61,12 +59,7 @@ def report_pictures(result: Result, original: PrivateTable, synthetic: pd.DataFr
 
 
 def pictures_of(key: str) -> Pictures:
-    """How a diagnostic is drawn, by its key."""
     return PICTURES.get(key, Pictures())
-
-
-def _computed(result: Result) -> bool:
-    return any(measure.value is not None for measure in (result.headline, *result.items))
 
 
 def _column(measure: Measure, original: PrivateTable, synthetic: pd.DataFrame) -> list[Chart]:
@@ -91,22 +84,14 @@ def _pair(measure: Measure, original: PrivateTable, synthetic: pd.DataFrame) -> 
     return [pair_chart(original, synthetic, *measure.columns)]
 
 
-def _pmse(results: Mapping[str, Result], schema: Schema) -> list[Chart | None]:  # noqa: ARG001
+def _pmse(results: Mapping[str, Result], _: Schema) -> list[Chart | None]:
     return [dot_chart(results, log=True), giveaway_chart(next(iter(results.values())))]
-
-
-def _mmd(results: Mapping[str, Result], schema: Schema) -> list[Chart | None]:  # noqa: ARG001
-    return [distance_chart(results)]
-
-
-def _regression(results: Mapping[str, Result], schema: Schema) -> list[Chart | None]:  # noqa: ARG001
-    return [coefficient_chart(results)]
 
 
 PICTURES: dict[str, Pictures] = {
     "marginals": Pictures(detail=_column, item="Column", in_report=3),
     "pairs": Pictures(overview=_pairs, detail=_pair, item="Pair"),
     "pmse": Pictures(overview=_pmse),
-    "mmd": Pictures(overview=_mmd),
-    "regression": Pictures(overview=_regression),
+    "mmd": Pictures(overview=lambda results, _: [distance_chart(results)]),
+    "regression": Pictures(overview=lambda results, _: [coefficient_chart(results)]),
 }

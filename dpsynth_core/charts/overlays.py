@@ -75,15 +75,10 @@ def _joint_shares(table: PrivateTable, columns: Sequence[Column]) -> FloatArray:
 def _triptych(
     grids: Sequence[FloatArray], x: Sequence[str], y: Sequence[str], *, unit: str, high: float, max_difference: float
 ) -> go.Figure:
-    """Original, synthetic and difference on shared axes; the first two share one colour scale.
+    """Original, synthetic and difference on shared axes.
 
-    Args:
-        grids: The three matrices.
-        x: Names of their columns.
-        y: Names of their rows.
-        unit: What the first two show: "correlation" (from -high to high) or a share (from 0 to high).
-        high: End of their scale.
-        max_difference: End of the difference's scale, on both sides.
+    The scale of the first two goes from 0 to high, for correlations from -high; the difference has its own, to both
+    sides of 0.
     """
     signed = unit == "correlation"
     titles = ("original", "synthetic", "difference")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.arrays import FloatArray
-from dpsynth_core.charts.cells import axis_title, cell_names
+from dpsynth_core.charts.cells import axis_title, cell_codes, cell_names
 from dpsynth_core.charts.columns import show_ticks
 from dpsynth_core.charts.palette import GOOD, ORIGINAL, REFERENCE, SYNTHETIC, WARNING
 from dpsynth_core.charts.theme import Chart, add_band, new_figure, new_panels, plain
@@ -18,7 +18,6 @@ from dpsynth_core.inference.experiments import ErrorRates
 from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.inference.reliability import Reliability
-from dpsynth_core.table.encoding import codec_for
 from dpsynth_core.teaching.false_discovery import FalseDiscoveryReplay
 
 ErrorKind: TypeAlias = Literal["false", "missed"]
@@ -39,8 +38,9 @@ def reliability_chart(reliability: Reliability, error: ErrorKind) -> Chart:
         rates: tuple[ErrorRates, ...] = getattr(reliability, key)
         if not rates:
             continue
-        frame = _frame(rates, error).assign(test=name)
-        frames.append(frame)
+        shares = [(one.epsilon, _share(one, error)) for one in rates]
+        frame = pd.DataFrame({"epsilon": e, "share": s.estimate, "low": s.low, "high": s.high} for e, s in shares)
+        frames.append(frame.assign(test=name))
         add_band(figure, frame, colour)
         figure.add_scatter(
             x=frame["epsilon"],
@@ -53,7 +53,9 @@ def reliability_chart(reliability: Reliability, error: ErrorKind) -> Chart:
             hovertemplate="epsilon %{x:g}<br>%{y:.1%} (%{customdata[0]:.1%} to %{customdata[1]:.1%})<extra>"
             f"{name}</extra>",
         )
-    alt = f"Share of {title} by an ordinary test on the release: {_ends(reliability, error)}."
+    ends = reliability.ordinary[0], reliability.ordinary[-1]
+    errors = " and ".join(f"{_share(one, error).estimate:.0%} at epsilon {one.epsilon:g}" for one in ends)
+    alt = f"Share of {title} by an ordinary test on the release: {errors}."
     today = reliability.at_today(reliability.ordinary)
     if today is not None:
         share = _share(today, error).estimate
@@ -73,16 +75,6 @@ def reliability_chart(reliability: Reliability, error: ErrorKind) -> Chart:
 
 def _share(rates: ErrorRates, error: ErrorKind) -> Proportion:
     return rates.type_one if error == "false" else rates.type_two
-
-
-def _frame(rates: Sequence[ErrorRates], error: ErrorKind) -> pd.DataFrame:
-    shares = [(one.epsilon, _share(one, error)) for one in rates]
-    return pd.DataFrame({"epsilon": e, "share": s.estimate, "low": s.low, "high": s.high} for e, s in shares)
-
-
-def _ends(reliability: Reliability, error: ErrorKind) -> str:
-    ends = reliability.ordinary[0], reliability.ordinary[-1]
-    return " and ".join(f"{_share(one, error).estimate:.0%} at epsilon {one.epsilon:g}" for one in ends)
 
 
 def groups_chart(original: pd.DataFrame | None, synthetic: pd.DataFrame, comparison: GroupComparison) -> Chart:
@@ -107,29 +99,19 @@ def _group_panels(panels: Sequence[tuple[str, str, pd.DataFrame]], comparison: G
     """One panel for each table, on one scale; groups differ by line and fill, tables by colour."""
     column = coarse(comparison.value, GROUP_CELLS)
     names = cell_names(column)[: column.levels]
-    titles = [title for title, _, _ in panels]
-    figure = new_panels(
-        1, len(panels), titles, height=300, shared_xaxes="all", shared_yaxes=True, horizontal_spacing=0.04
-    )
+    titles, cells = [title for title, _, _ in panels], [plain(name) for name in names]
+    axes = {"shared_xaxes": "all", "shared_yaxes": True, "horizontal_spacing": 0.04}
+    figure = new_panels(1, len(panels), titles, height=300, **axes)
     frames = []
     for col, (title, colour, table) in enumerate(panels, start=1):
         for level, share, dash in zip(comparison.levels, _shares(table, comparison), ("solid", "dot"), strict=True):
             frames.append(pd.DataFrame({"table": title, "group": str(level), "value": names, "share": share}))
             label = plain(f"{comparison.group.name} = {level}")
-            figure.add_scatter(
-                x=list(range(len(names))),
-                y=share,
-                mode="lines",
-                name=label,
-                showlegend=col == 1,
-                line={"color": colour, "dash": dash, "shape": "hvh", "width": 2},
-                fill="tozeroy" if dash == "solid" else None,
-                opacity=0.9,
-                customdata=[plain(name) for name in names],
-                hovertemplate=f"%{{customdata}}<br>%{{y:.1%}}<extra>{title}<br>{label}</extra>",
-                row=1,
-                col=col,
-            )
+            line = {"color": colour, "dash": dash, "shape": "hvh", "width": 2}
+            style = {"mode": "lines", "line": line, "fill": "tozeroy" if dash == "solid" else None, "opacity": 0.9}
+            hover = f"%{{customdata}}<br>%{{y:.1%}}<extra>{title}<br>{label}</extra>"
+            named = {"name": label, "showlegend": col == 1, "customdata": cells, "hovertemplate": hover}
+            figure.add_scatter(x=list(range(len(names))), y=share, row=1, col=col, **style, **named)
     frame = pd.concat(frames, ignore_index=True)
     show_ticks(figure, column, names, max(1, len(names) // 5))
     figure.update_xaxes(title={"text": axis_title(column), "standoff": 6})
@@ -143,9 +125,6 @@ def _group_panels(panels: Sequence[tuple[str, str, pd.DataFrame]], comparison: G
 def _shares(table: pd.DataFrame, comparison: GroupComparison) -> list[FloatArray]:
     """Share of each group's rows in each drawn cell, missing values left out."""
     column = coarse(comparison.value, GROUP_CELLS)
-    cells, groups = (
-        codec.codes(codec.positions(table[name]))
-        for name, codec in ((c.name, codec_for(c)) for c in (column, comparison.group))
-    )
+    cells, groups = (cell_codes(table, axis) for axis in (column, comparison.group))
     counts = [np.bincount(cells[groups == code], minlength=column.size)[: column.levels] for code in comparison.codes]
     return [count / max(float(count.sum()), 1.0) for count in counts]

@@ -50,7 +50,6 @@ def split_chart(plan: Plan) -> Chart:
 
 
 def split_words(plan: Plan) -> str:
-    """The shares of epsilon in words."""
     total = sum((stage.epsilon for stage in plan.stages), Fraction(0))
     if not plan.stages:
         return "nothing is paid for, because nothing is protected"
@@ -89,11 +88,8 @@ def noise_chart(scale: float, count: int) -> Chart:
     figure.add_vline(x=count, line={"color": REFERENCE, "dash": "dash"})
     figure.update_yaxes(tickformat=".1%")
     width = math.ceil(scale * math.log(20))
-    return Chart(
-        figure=figure,
-        table=frame,
-        alt=f"A true count of {count} comes out within {width} of the truth in about 95% of runs.",
-    )
+    alt = f"A true count of {count} comes out within {width} of the truth in about 95% of runs."
+    return Chart(figure=figure, table=frame, alt=alt)
 
 
 def domain_chart(schema: Schema, cuts: Sequence[int]) -> Chart:

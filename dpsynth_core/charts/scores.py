@@ -17,23 +17,27 @@ from dpsynth_core.diagnostics.base import Measure, Result
 ROW_HEIGHT = 26
 MAX_WRITTEN = 9
 """Columns up to which a heat map's cells show their numbers."""
-MAX_GIVEAWAYS = 15
+MAX_ITEMS, MAX_GIVEAWAYS = 25, 15
 
 
-def dot_chart(results: Mapping[str, Result], *, max_items: int = 25, log: bool = False) -> Chart:
+def dot_chart(results: Mapping[str, Result], *, log: bool = False) -> Chart:
     """Every item of a diagnostic as a dot with its interval, one symbol per release, over the reference's range.
 
     Args:
-        results: The same diagnostic for up to four releases, by the releases' names.
-        max_items: Items drawn, starting with the first release's worst; the table has them all.
+        results: The same diagnostic for up to four releases, by the releases' names. The first release's worst items
+            are drawn; the table has them all.
         log: Whether the axis is logarithmic, for ratios.
     """
     first = next(iter(results.values()))
     items = {label: result.items or (result.headline,) for label, result in results.items()}
-    shown = [item for item in next(iter(items.values())) if item.value is not None][:max_items]
+    shown = [item for item in next(iter(items.values())) if item.value is not None][:MAX_ITEMS]
     index = {item.name: i for i, item in enumerate(shown)}
     figure = new_figure(x_title=first.scale.name, y_title="", height=96 + ROW_HEIGHT * max(3, len(shown)))
-    _add_reference_bars(figure, shown)
+    highest = {i: item.reference_high for i, item in enumerate(shown) if item.reference_high is not None}
+    bars = {"x": list(highest.values()), "y": list(highest), "orientation": "h", "width": 0.7}
+    hover = "a fresh sample reaches up to %{x:.3g}<extra></extra>"
+    marker = {"color": REFERENCE, "opacity": 0.35}
+    figure.add_bar(name="range of a fresh sample", marker=marker, hovertemplate=hover, **bars)
     for number, (label, own) in enumerate(items.items()):
         drawn = [item for item in own if item.name in index and item.value is not None]
         offset = (number - (len(results) - 1) / 2) * 0.18
@@ -44,34 +48,14 @@ def dot_chart(results: Mapping[str, Result], *, max_items: int = 25, log: bool =
     failed = sum(item.value is None for item in first.items)
     alt = f"Dot plot of {first.scale.name} for {len(shown)} items; worst: {worst.name}"
     alt += f" at {worst.value:.3g}." if worst.value is not None else ", which could not be computed."
-    table = pd.DataFrame(_row(label, item) for label, own in items.items() for item in own)
+    table = pd.DataFrame({"release": label, **_row(item)} for label, own in items.items() for item in own)
     return Chart(figure=figure, table=table, alt=alt + (f" {failed} could not be computed." if failed else ""))
 
 
-def _row(label: str, item: Measure) -> dict[str, Any]:
-    return {
-        "release": label,
-        "item": item.name,
-        "value": item.value,
-        "interval from": item.low,
-        "interval to": item.high,
-        "reference": item.reference,
-        "reference up to": item.reference_high,
-        "verdict": item.verdict,
-    }
-
-
-def _add_reference_bars(figure: go.Figure, shown: Sequence[Measure]) -> None:
-    known = {i: item.reference_high for i, item in enumerate(shown) if item.reference_high is not None}
-    figure.add_bar(
-        x=list(known.values()),
-        y=list(known),
-        orientation="h",
-        width=0.7,
-        name="range of a fresh sample",
-        marker={"color": REFERENCE, "opacity": 0.35},
-        hovertemplate="a fresh sample reaches up to %{x:.3g}<extra></extra>",
-    )
+def _row(item: Measure) -> dict[str, Any]:
+    interval = {"interval from": item.low, "interval to": item.high}
+    reference = {"reference": item.reference, "reference up to": item.reference_high}
+    return {"item": item.name, "value": item.value, **interval, **reference, "verdict": item.verdict}
 
 
 def _add_dots(
@@ -118,7 +102,7 @@ def pair_heat_map(result: Result, names: Sequence[str]) -> Chart:
     )
     figure.update_yaxes(autorange="reversed", showgrid=False)
     figure.update_xaxes(showgrid=False)
-    table = pd.DataFrame([_row("", item) for item in result.items]).drop(columns="release")
+    table = pd.DataFrame(_row(item) for item in result.items)
     worst = result.headline
     value = "could not be computed" if worst.value is None else f"differs by {worst.value:.2f}"
     alt = f"Heat map of {len(result.items)} pairs of columns. The worst, {worst.name}, {value}."
@@ -146,15 +130,9 @@ def distance_chart(results: Mapping[str, Result]) -> Chart:
     scores = first.tables["scores"].set_index("score")["value"]
     chance = first.tables["chance"]["MMD by chance"]
     figure = new_figure(x_title="MMD (0: the tables agree)", y_title="", height=150 + 30 * len(known))
-    figure.add_box(
-        x=chance,
-        y=["by chance"] * len(chance),
-        orientation="h",
-        showlegend=False,
-        boxpoints=False,
-        marker={"color": REFERENCE},
-        hovertemplate="two tables from one distribution: %{x:.3g}<extra></extra>",
-    )
+    box = {"x": chance, "y": ["by chance"] * len(chance), "orientation": "h", "boxpoints": False, "showlegend": False}
+    hover = "two tables from one distribution: %{x:.3g}<extra></extra>"
+    figure.add_box(marker={"color": REFERENCE}, hovertemplate=hover, **box)
     for number, (label, result) in enumerate(known.items()):
         _add_dots(figure, [result.headline], [plain(label)], label, number=number, showlegend=False)
     for name, dash, side in (("two halves of the original", "dot", "left"), ("pure noise", "dash", "right")):

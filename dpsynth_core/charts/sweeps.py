@@ -16,7 +16,9 @@ from dpsynth_core.charts.theme import FONT_SIZE, Chart, add_band, new_figure, ne
 from dpsynth_core.diagnostics.total_variation import coarse, total_variation
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.table.schema import Schema
-from dpsynth_core.teaching.sweep import ASPECTS, SizeSweepResult, SweepPoint, SweepResult
+from dpsynth_core.teaching.sweep.aspects import ASPECTS
+from dpsynth_core.teaching.sweep.results import SweepPoint, SweepResult
+from dpsynth_core.teaching.sweep.sizes import SizeSweepResult
 
 PANEL_HEIGHT = 165
 PEEK_ROWS, PEEK_COLUMNS = 4, 4
@@ -43,12 +45,12 @@ def sweep_chart(swept: SweepResult, aspects: Sequence[str]) -> Chart:
             style = {"line": FRESH_SAMPLE, "mode": "lines", "hoverinfo": "skip", "showlegend": False}
             figure.add_scatter(x=ends, y=level, row=row, col=1, **style)
         _scale(figure, aspect, frame, row)
-    _add_legend(figure, swept)
-    figure.update_layout(
-        margin={"t": 96},
-        hovermode="closest",
-        legend={"y": 1, "yref": "container", "yanchor": "top"},
-    )
+    # One entry of the legend for each mechanism, however many panels it is in.
+    for key in swept.config.mechanisms:
+        figure.add_scatter(x=[None], y=[None], name=MECHANISMS[key].title, **mechanism_style(key))
+    figure.add_scatter(x=[None], y=[None], mode="lines", name="a fresh sample", line=FRESH_SAMPLE)
+    legend = {"y": 1, "yref": "container", "yanchor": "top"}
+    figure.update_layout(margin={"t": 96}, hovermode="closest", legend=legend)
     figure.update_annotations(font_size=FONT_SIZE + 1, x=0, xanchor="left")
     figure.update_xaxes(type="log", dtick=1, showticklabels=True)
     figure.update_xaxes(title={"text": "epsilon (log scale)", "standoff": 6}, row=len(aspects), col=1)
@@ -74,7 +76,6 @@ def _measured(swept: SweepResult, aspects: Sequence[str]) -> pd.DataFrame:
 
 
 def _add_line(figure: go.Figure, line: Sequence[SweepPoint], aspect: str, row: int) -> None:
-    """One mechanism in one panel."""
     if not line:
         return
     say, style, title = ASPECTS[aspect].say, mechanism_style(line[0].mechanism), line[0].title
@@ -101,13 +102,6 @@ def _peek(table: pd.DataFrame | None) -> str:
     shown = table.iloc[:PEEK_ROWS, :PEEK_COLUMNS]
     lines = [map(plain, shown.columns), *(map(number, row) for row in shown.itertuples(index=False))]
     return "<br>".join(["First synthetic rows:", *(" | ".join(line) for line in lines)])
-
-
-def _add_legend(figure: go.Figure, swept: SweepResult) -> None:
-    """One entry for each mechanism, however many panels it is in."""
-    for key in swept.config.mechanisms:
-        figure.add_scatter(x=[None], y=[None], name=MECHANISMS[key].title, **mechanism_style(key))
-    figure.add_scatter(x=[None], y=[None], mode="lines", name="a fresh sample", line=FRESH_SAMPLE)
 
 
 def _scale(figure: go.Figure, aspect: str, frame: pd.DataFrame, row: int) -> None:
@@ -143,16 +137,9 @@ def multiples_chart(
     shown_names = [names[i] for i in shown]
     cols = min(MULTIPLES_PER_ROW, len(shares))
     rows = -(-len(shares) // cols)
-    figure = new_panels(
-        rows,
-        cols,
-        [f"ε {epsilon:g}" for epsilon in shares],
-        height=120 + 170 * rows,
-        shared_xaxes=True,
-        shared_yaxes=True,
-        horizontal_spacing=0.03,
-        vertical_spacing=0.22 / rows,
-    )
+    titles = [f"ε {epsilon:g}" for epsilon in shares]
+    grid = {"shared_xaxes": True, "shared_yaxes": True, "horizontal_spacing": 0.03, "vertical_spacing": 0.22 / rows}
+    figure = new_panels(rows, cols, titles, height=120 + 170 * rows, **grid)
     for index, share in enumerate(shares.values()):
         where = {"row": index // cols + 1, "col": index % cols + 1, "showlegend": index == 0}
         add_share_bars(figure, {"original": first[shown], "synthetic": share[shown]}, shown_names, **where)
@@ -231,10 +218,8 @@ def enough_chart(swept: SizeSweepResult, mechanism: str, aspect: str, target: fl
     figure.add_heatmap(z=frame["enough"].astype(int), **cells, **style)
     # Text of its own, so that it takes the page's text colour, light or dark.
     marks = [f"{'✓' if e else '✗'}<br>{say(w)}" for w, e in zip(frame["at worst"], frame["enough"], strict=True)]
-    hover = "ε %{x}, %{y} rows: at worst %{text}<extra></extra>"
-    figure.add_scatter(
-        mode="text", text=marks, textfont={"size": FONT_SIZE}, showlegend=False, hovertemplate=hover, **cells
-    )
+    text = {"mode": "text", "text": marks, "textfont": {"size": FONT_SIZE}, "showlegend": False}
+    figure.add_scatter(hovertemplate="ε %{x}, %{y} rows: at worst %{text}<extra></extra>", **text, **cells)
     figure.update_xaxes(type="category", showgrid=False)
     figure.update_yaxes(type="category", showgrid=False)
     alt = f"Target: at most {say(target)}. {swept.sentence(mechanism, aspect, target)}"

@@ -35,7 +35,6 @@ def plain(text: object) -> str:
 
 
 def number(value: object) -> str:
-    """A value of a table as a short label."""
     return plain(f"{value:.4g}" if isinstance(value, float) else value)
 
 

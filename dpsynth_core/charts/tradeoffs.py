@@ -15,10 +15,12 @@ from dpsynth_core.charts.palette import COLORWAY, ORIGINAL, REFERENCE, SYNTHETIC
 from dpsynth_core.charts.theme import Chart, new_figure, number, plain
 from dpsynth_core.mechanisms.partition.model import PartitionModel
 from dpsynth_core.table.column import Column
+from dpsynth_core.teaching.neighbours import STATISTIC, NeighbourDemonstration
 
 MAX_BOXES = 1_500
 SHADES = 8
 """Steps from an empty box to the fullest one."""
+NEIGHBOUR_BINS = 30
 
 
 def true_positive_rate(false_positive_rate: float, epsilon: float, delta: float = 0.0) -> float:
@@ -80,6 +82,31 @@ def attacker_chart(
     return Chart(figure=figure, table=frame, alt=alt)
 
 
+def neighbours_chart(shown: NeighbourDemonstration) -> Chart:
+    """Two histograms on one axis, and the event that separates them best."""
+    both = np.append(shown.with_row, shown.without)
+    low, high = float(both.min()), float(both.max())
+    edges = np.linspace(low, high if high > low else low + 1.0, NEIGHBOUR_BINS + 1)
+    frame = pd.DataFrame({"from": edges[:-1], "to": edges[1:]})
+    frame["with the row"], frame["without it"] = (
+        np.histogram(sample, edges)[0] / len(sample) for sample in (shown.with_row, shown.without)
+    )
+    figure = new_figure(x_title=STATISTIC, y_title="share of runs", height=300, barmode="overlay")
+    for name, colour, pattern in (("with the row", COLORWAY[3], ""), ("without it", REFERENCE, SYNTHETIC_PATTERN)):
+        figure.add_bar(
+            x=(edges[:-1] + edges[1:]) / 2,
+            y=frame[name],
+            name=name,
+            opacity=0.6,
+            marker={"color": colour, "pattern": {"shape": pattern}},
+            width=float(edges[1] - edges[0]),
+            hovertemplate="%{x:.3g}: %{y:.1%}<extra>" + name + "</extra>",
+        )
+    figure.add_vline(x=shown.bound.cut, line={"color": REFERENCE, "dash": "dash"})
+    figure.update_yaxes(tickformat=".0%")
+    return Chart(figure=figure, table=frame, alt=f"Two histograms of {STATISTIC}. {shown.sentence}")
+
+
 def noisy_counts_chart(true: IntArray, noisy: IntArray, column: Column, epsilon: float) -> Chart:
     """Rows in each cell of one column, before and after noise."""
     names = cell_names(column)
@@ -88,15 +115,10 @@ def noisy_counts_chart(true: IntArray, noisy: IntArray, column: Column, epsilon:
     marker = {"color": SYNTHETIC, "pattern": {"shape": SYNTHETIC_PATTERN}}
     hover = "%{customdata}: %{y}<extra>with noise</extra>"
     figure.add_bar(y=noisy, name="with noise", marker=marker, hovertemplate=hover, **cells)
-    figure.add_scatter(
-        y=true,
-        name="true counts",
-        mode="lines+markers",
-        line={"color": ORIGINAL, "shape": "hvh"},
-        marker={"symbol": "line-ew-open", "size": 8},
-        hovertemplate="%{customdata}: %{y}<extra>true</extra>",
-        **cells,
-    )
+    line = {"color": ORIGINAL, "shape": "hvh"}
+    style = {"mode": "lines+markers", "line": line, "marker": {"symbol": "line-ew-open", "size": 8}}
+    hover = "%{customdata}: %{y}<extra>true</extra>"
+    figure.add_scatter(y=true, name="true counts", hovertemplate=hover, **style, **cells)
     show_ticks(figure, column, names, max(1, len(names) // 5))
     error, fullest = float(np.abs(true - noisy).mean()), int(true.max(initial=0))
     frame = pd.DataFrame({"value": names, "true count": true, "noisy count": noisy})

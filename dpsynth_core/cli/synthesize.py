@@ -83,7 +83,7 @@ def run(chosen: argparse.Namespace) -> None:
             if payer is not None:
                 bar.on_drawn = stack.enter_context(payer.charge(config)).drawn
             result = execute(table, schema, config, progress=bar)
-            archive = release_bundle(result, publication).to_zip()
+            archive = release_bundle(result, publication).archive
         file.write(archive)
     _print(chosen, result, len(table))
     say(NOTHING_CHARGED if payer is None else payer.balance())

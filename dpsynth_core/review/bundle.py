@@ -30,8 +30,9 @@ class Bundle:
     files: Mapping[str, bytes]
     """Content by name; ``SHA256SUMS`` lists the others."""
 
-    def to_zip(self) -> bytes:
-        """The archive; equal releases make equal bytes."""
+    @cached_property
+    def archive(self) -> bytes:
+        """As a zip file; equal releases make equal bytes."""
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", compression=zipfile.ZIP_DEFLATED) as archive:
             for name, content in self.files.items():
@@ -39,11 +40,6 @@ class Bundle:
                 member.compress_type, member.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
                 archive.writestr(member, content)
         return buffer.getvalue()
-
-    @cached_property
-    def archive(self) -> bytes:
-        """The same, made once."""
-        return self.to_zip()
 
     @property
     def sha256(self) -> str:
@@ -58,13 +54,8 @@ class Bundle:
 def release_digest(outcome: RunResult) -> str:
     """SHA-256 of what a run has made, whatever is said about it: rows, public facts, configuration, guarantee."""
     digest = hashlib.sha256()
-    for part in (
-        *(safe_csv(table) for table in outcome.tables),
-        *(
-            text.encode()
-            for text in (outcome.schema.unsigned().to_json(), outcome.config.to_json(), repr(outcome.guarantee))
-        ),
-    ):
+    texts = outcome.schema.unsigned().to_json(), outcome.config.to_json(), repr(outcome.guarantee)
+    for part in (*map(safe_csv, outcome.tables), *map(str.encode, texts)):
         digest.update(len(part).to_bytes(8, "little") + part)
     return digest.hexdigest()
 

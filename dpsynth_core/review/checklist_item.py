@@ -24,7 +24,6 @@ class ChecklistItem(MeasuredClaim):
     """By which a decision records it."""
     group: CheckGroup
     evidence: str
-    """A sentence or two."""
     details: tuple[str, ...] = ()
     final: bool = False
     """Whether nobody can overrule a failure."""

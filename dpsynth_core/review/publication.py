@@ -20,11 +20,9 @@ class Publication:
     """
 
     title: str = "Synthetic table"
-    """What the table is called."""
     description: str = ""
     """What its rows are about, in a few sentences."""
     publisher: str = ""
-    """Who publishes it."""
     license: str = ""
     """Under which terms: the address of a licence, or its name."""
     original_rows: int | None = None

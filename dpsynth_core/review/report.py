@@ -19,7 +19,7 @@ from plotly.offline import get_plotlyjs
 
 from dpsynth_core.charts.checklist import WORDS, claims_chart
 from dpsynth_core.charts.diagnostics import report_pictures
-from dpsynth_core.charts.spending import spending_chart
+from dpsynth_core.charts.runs import spending_chart
 from dpsynth_core.charts.theme import Chart
 from dpsynth_core.diagnostics import DIAGNOSTICS, Measure, Result
 from dpsynth_core.diagnostics.evaluation import Evaluation
@@ -45,8 +45,6 @@ TONES = {
 
 @dataclass(frozen=True, kw_only=True)
 class ReportFigure:
-    """A figure on the page."""
-
     markup: Markup
     """Plotly's own; it writes names so that they cannot end the script they are in."""
     alt: str
@@ -60,10 +58,8 @@ class ReportSection:
     texts: Sequence[str] = ()
     verdict: str = ""
     head: Sequence[str] = ()
-    """Titles of the table's columns."""
     rows: Sequence[Sequence[str]] = ()
     code: str = ""
-    """Text to be shown as it is."""
     figures: Sequence[ReportFigure] = ()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from dpsynth_core.errors import ParameterError
+from dpsynth_core.errors import ParameterError, check_choice
 from dpsynth_core.privacy.budget import Budget
 
 
@@ -17,9 +17,7 @@ class ThresholdLimit:
     title: str
     help: str
     max: float = 1.0
-    """Largest value that can be entered."""
     step: float = 0.01
-    """By which a form moves it."""
 
 
 LIMITS: dict[str, ThresholdLimit] = {
@@ -80,18 +78,15 @@ class Thresholds:
 
     @property
     def policy(self) -> Budget:
-        """The loss allowed, exact."""
         return Budget.of(self.epsilon, self.delta)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, facts: Mapping[str, Any]) -> Thresholds:
         """Thresholds from plain JSON values; unknown names are refused."""
-        known = {part.name for part in fields(cls)}
+        known = tuple(sorted(part.name for part in fields(cls)))
         for name in facts:
-            if name not in known:
-                raise ParameterError("threshold", name, allowed=", ".join(sorted(known)))
+            check_choice("threshold", name, known)
         return cls(**facts)

@@ -41,13 +41,11 @@ class FalseDiscoveryReplay:
     original: FalseDiscoveryTable
     """Both groups from one Gaussian."""
     perturbed: FalseDiscoveryTable
-    """Released by the perturbed histogram."""
     smoothed: FalseDiscoveryTable
     """Released by the smoothed histogram, with the paper's constant."""
 
     @property
     def sentence(self) -> str:
-        """What happened this time."""
         original, perturbed, smoothed = (
             f"p = {p:.2g}" if p >= 0.0001 else "p < 0.0001"
             for p in (one.ordinary.pvalue for one in (self.original, self.perturbed, self.smoothed))

@@ -34,6 +34,8 @@ RUNS: dict[str, int] = {"perturbed_histogram": 1_000, "smoothed_histogram": 1_00
 """Mechanisms that are quick enough to run many times while somebody waits, and how often they run."""
 ROUGH_CELLS = 8
 """Maximum cells of a range when looking for an unusual person."""
+CONFIDENCE = 0.95
+"""Of the bound that the runs prove."""
 WatchedPerson: TypeAlias = Literal["unusual", "typical"]
 
 
@@ -60,15 +62,12 @@ class NeighbourDemonstration:
     """Two distributions of the same statistic, and what they prove."""
 
     epsilon: float
-    """Claimed."""
     with_row: FloatArray
     """The statistic in every run on the table with the row."""
     without: FloatArray
     """The statistic in every run on the table where a copy of another row replaces it."""
     bound: LowerBound
     """What the runs prove: one half of them chose the event, the other half was counted."""
-    confidence: float
-    """Of the bound."""
 
     @property
     def ratio(self) -> float:
@@ -82,7 +81,6 @@ class NeighbourDemonstration:
 
     @property
     def sentence(self) -> str:
-        """The result in words."""
         side = "at least" if self.bound.above else "below"
         first, second = ("with", "without") if self.bound.swapped else ("without", "with")
         likely, other = self.bound.hits
@@ -90,7 +88,7 @@ class NeighbourDemonstration:
         return (
             f"The statistic was {side} {self.bound.cut:.3g} in {likely} of {self.bound.runs} runs {first} the row "
             f"and in {other} of {self.bound.runs} runs {second} it: that proves {proven}, with "
-            f"{self.confidence:.0%} confidence. Epsilon {self.epsilon:g} allows a factor of {self.allowed:.2f}."
+            f"{CONFIDENCE:.0%} confidence. Epsilon {self.epsilon:g} allows a factor of {self.allowed:.2f}."
         )
 
 
@@ -106,7 +104,6 @@ def watched_row(table: PrivateTable, who: WatchedPerson) -> int:
 def run_demonstration(
     table: pd.DataFrame, schema: Schema, config: NeighbourConfig, *, progress: Progress = no_progress
 ) -> NeighbourDemonstration:
-    """Run the demonstration that a config describes."""
     return demonstrate(
         table,
         schema,
@@ -126,14 +123,11 @@ def demonstrate(
     *,
     epsilon: Amount,
     row: int,
-    delta: Amount = 0,
-    stand_in: int | None = None,
     runs: int = 400,
     seed: int = 0,
-    confidence: float = 0.95,
     progress: Progress = no_progress,
 ) -> NeighbourDemonstration:
-    """Run a mechanism many times with a row and without it.
+    """Run a mechanism with a row, and as often with a row of the fullest other cell in its place.
 
     Args:
         table: A public or simulated table.
@@ -141,42 +135,28 @@ def demonstrate(
         mechanism: What to run.
         epsilon: Granted to every single run.
         row: Index of the row to watch.
-        delta: Granted with epsilon.
-        stand_in: Index of the row whose copy replaces it; None: a row of the fullest cell that is not its own.
         runs: On each of the two tables.
         seed: Of the simulation.
-        confidence: Of the bound.
         progress: Receives the share that is done; raises to cancel.
     """
-    if not 0 <= row < len(table):
-        raise ParameterError("row", row, allowed=f"an index from 0 to {len(table) - 1}")
-    if runs < MIN_RUNS:
-        raise ParameterError("runs", runs, allowed=f"at least {MIN_RUNS}")
-    if not 0 < confidence < 1:
-        raise ParameterError("confidence", confidence, allowed="greater than 0 and less than 1")
-    other = _typical(PrivateTable(table, schema), row) if stand_in is None else stand_in
-    budget = Budget.of(epsilon, delta).per_row(schema.rows_per_person)
+    check_int("row", row, 0, len(table) - 1)
+    check_int("runs", runs, MIN_RUNS, 10**6)
+    budget = Budget.of(epsilon).per_row(schema.rows_per_person)
+    rows = np.arange(len(table))
+    rows[row] = _typical(PrivateTable(table, schema), row)
+    # By index, so that no column changes its type.
+    first, second = table.iloc[rows].reset_index(drop=True), table.reset_index(drop=True)
     without, with_row = attack(
         mechanism,
-        _pair(table, schema, row, other),
+        NeighbourPair(name="one row", schema=schema, first=first, second=second, row=row),
         SeededNoise,
         budget,
         runs=runs,
         seed=np.random.SeedSequence(seed),
         report=lambda done: progress("Running with and without the row", done),
     )
-    bound = lower_bound(without, with_row, alpha=1 - confidence, delta=float(budget.delta))
-    return NeighbourDemonstration(
-        epsilon=float(budget.epsilon), with_row=with_row, without=without, bound=bound, confidence=confidence
-    )
-
-
-def _pair(table: pd.DataFrame, schema: Schema, row: int, other: int) -> NeighbourPair:
-    rows = np.arange(len(table))
-    rows[row] = other
-    # By index, so that no column changes its type.
-    replaced = table.iloc[rows].reset_index(drop=True)
-    return NeighbourPair(name="one row", schema=schema, first=replaced, second=table.reset_index(drop=True), row=row)
+    bound = lower_bound(without, with_row, alpha=1 - CONFIDENCE, delta=0.0)
+    return NeighbourDemonstration(epsilon=float(budget.epsilon), with_row=with_row, without=without, bound=bound)
 
 
 def _typical(table: PrivateTable, row: int) -> int:
@@ -186,7 +166,6 @@ def _typical(table: PrivateTable, row: int) -> int:
     cell = cell.reshape(-1)
     counts[cell[row]] = 0
     if not counts.any():
-        raise ParameterError(
-            "row", row, allowed="a row that differs from another one", remedy="All rows fall into the same cell."
-        )
+        remedy = "All rows fall into the same cell."
+        raise ParameterError("row", row, allowed="a row that differs from another one", remedy=remedy)
     return int(np.flatnonzero(cell == int(np.argmax(counts)))[0])

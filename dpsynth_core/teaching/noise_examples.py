@@ -28,8 +28,6 @@ HISTOGRAM_CELLS = 30
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyHistogram:
-    """One column's counts before and after noise."""
-
     column: Column
     """With the cells that were counted."""
     true: IntArray

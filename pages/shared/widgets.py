@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from dpsynth_core.charts.series import series_chart
+from dpsynth_core.charts.runs import series_chart
 from dpsynth_core.charts.theme import Chart
 from dpsynth_core.diagnostics.base import INTERNAL
 from dpsynth_core.errors import DPSynthError

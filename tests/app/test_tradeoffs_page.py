@@ -13,16 +13,11 @@ from dpsynth_core.charts.tradeoffs import true_positive_rate
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.teaching.neighbours import NeighbourConfig, NeighbourDemonstration, demonstrate
-from dpsynth_core.teaching.sweep import (
-    ASPECTS,
-    MAX_ANALYSTS,
-    SizeSweepConfig,
-    SizeSweepResult,
-    SweepConfig,
-    SweepResult,
-    sweep,
-    sweep_sizes,
-)
+from dpsynth_core.teaching.sweep.aspects import ASPECTS
+from dpsynth_core.teaching.sweep.config import MAX_ANALYSTS, SweepConfig
+from dpsynth_core.teaching.sweep.results import SweepResult
+from dpsynth_core.teaching.sweep.run import sweep
+from dpsynth_core.teaching.sweep.sizes import SizeSweepConfig, SizeSweepResult, sweep_sizes
 from pages.shared.data.actions import choose_mode, declare_all_public, load_example, load_upload
 from pages.shared.session import Session
 from pages.shared.tradeoffs.actions import begin as begin_simulation
@@ -218,8 +213,7 @@ def test_the_table_behind_a_mark_can_be_chosen_without_a_mouse() -> None:
     app = tradeoffs(ready("sweep"))
     settled(app.selectbox(key="sweep_shown").set_value("kd_grid").run())
     settled(app.select_slider(key="sweep_at").set_value(0.1).run())
-    spot = swept().at("kd_grid", 0.1)
-    assert spot is not None
+    spot = next(point for point in swept().line("kd_grid", "column") if point.epsilon == 0.1)
     assert spot.table is not None
     shown = next(frame.value for frame in app.dataframe if list(frame.value.columns) == list(spot.table.columns))
     assert shown.equals(spot.table.head(len(shown)))

@@ -11,7 +11,7 @@ from dpsynth_core.charts.columns import column_chart, compare_chart
 from dpsynth_core.charts.domain import pair_size_chart, range_chart
 from dpsynth_core.charts.palette import ORIGINAL, SYNTHETIC, SYNTHETIC_PATTERN
 from dpsynth_core.charts.privacy import domain_chart, error_chart, noise_chart, split_chart
-from dpsynth_core.charts.series import series_chart
+from dpsynth_core.charts.runs import series_chart
 from dpsynth_core.charts.theme import FONT_SIZE, Chart
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.mechanisms.plan import Plan

@@ -24,7 +24,11 @@ from dpsynth_core.charts.tradeoffs import attacker_chart, noisy_counts_chart, pa
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.table.simulate import simulate_table
 from dpsynth_core.teaching.noise_examples import grown_tree, noisy_histogram
-from dpsynth_core.teaching.sweep import ASPECTS, SizeSweepConfig, SweepConfig, SweepResult, sweep, sweep_sizes
+from dpsynth_core.teaching.sweep.aspects import ASPECTS
+from dpsynth_core.teaching.sweep.config import SweepConfig
+from dpsynth_core.teaching.sweep.results import SweepResult
+from dpsynth_core.teaching.sweep.run import sweep
+from dpsynth_core.teaching.sweep.sizes import SizeSweepConfig, sweep_sizes
 from tests.tables.schemas import MARKUP_SCHEMA
 
 ROWS = simulate_table(MARKUP_SCHEMA, 200, seed=1)

@@ -63,7 +63,7 @@ def unzipped(content: bytes, to: Path) -> Path:
 
 
 def test_the_bundle_has_its_files_and_their_hashes(tmp_path: Path) -> None:
-    place = unzipped(release_bundle(outcome(), SAID).to_zip(), tmp_path)
+    place = unzipped(release_bundle(outcome(), SAID).archive, tmp_path)
     names = {path.name for path in place.iterdir()}
     assert names == {
         "synthetic.csv",
@@ -82,7 +82,7 @@ def test_the_bundle_has_its_files_and_their_hashes(tmp_path: Path) -> None:
 
 def test_rows_facts_and_configuration_come_back_as_they_were(tmp_path: Path) -> None:
     made = outcome()
-    place = unzipped(release_bundle(made, SAID).to_zip(), tmp_path)
+    place = unzipped(release_bundle(made, SAID).archive, tmp_path)
     pd.testing.assert_frame_equal(pd.read_parquet(place / "synthetic.parquet"), made.tables[0])
     again = dp.PrivateTable(dp.read_table(place / "synthetic.csv"), made.schema).rows()
     pd.testing.assert_frame_equal(again, made.tables[0])
@@ -91,7 +91,7 @@ def test_rows_facts_and_configuration_come_back_as_they_were(tmp_path: Path) -> 
 
 
 def test_the_same_release_makes_the_same_bytes() -> None:
-    assert release_bundle(outcome(), SAID).to_zip() == release_bundle(outcome(), SAID).to_zip()
+    assert release_bundle(outcome(), SAID).archive == release_bundle(outcome(), SAID).archive
 
 
 def test_several_tables_state_their_sum() -> None:
@@ -133,7 +133,7 @@ def test_nothing_is_called_private_that_is_not_proven(status: Any) -> None:
 def test_the_maintained_validator_accepts_the_metadata(said: Publication, tmp_path: Path) -> None:
     import mlcroissant as mlc  # slow to import
 
-    place = unzipped(release_bundle(outcome(), said).to_zip(), tmp_path)
+    place = unzipped(release_bundle(outcome(), said).archive, tmp_path)
     dataset = mlc.Dataset(jsonld=place / "croissant.json")
     assert not dataset.metadata.issues.errors
     missing = {re.search(r'Property "(\S+)"', text).group(1) for text in dataset.metadata.issues.warnings}  # type: ignore[union-attr]
@@ -147,7 +147,7 @@ def test_the_maintained_validator_accepts_the_metadata(said: Publication, tmp_pa
 def test_its_reader_finds_the_rows(tmp_path: Path) -> None:
     import mlcroissant as mlc  # slow to import
 
-    place = unzipped(release_bundle(outcome()).to_zip(), tmp_path)
+    place = unzipped(release_bundle(outcome()).archive, tmp_path)
     rows = list(mlc.Dataset(jsonld=place / "croissant.json").records("synthetic_rows"))
     table = outcome().tables[0]
     assert [row["synthetic_rows/1"] for row in rows] == table["age"].tolist()
@@ -181,7 +181,7 @@ def test_names_from_a_file_are_never_markup(tmp_path: Path) -> None:
     assert "<b>" not in bare
     table = [line for line in card.splitlines() if line.startswith("| ")]
     assert all(len(re.findall(r"(?<!\\)\|", line)) == 6 for line in table)
-    place = unzipped(bundle.to_zip(), tmp_path)
+    place = unzipped(bundle.archive, tmp_path)
     dataset = mlc.Dataset(jsonld=place / "croissant.json")
     assert not dataset.metadata.issues.errors
     assert len(list(dataset.records("synthetic_rows"))) == 100
@@ -215,7 +215,7 @@ def test_amounts_are_never_stated_too_low() -> None:
 
 
 def test_the_script_runs_the_pipeline_on_the_same_schema(tmp_path: Path) -> None:
-    place = unzipped(release_bundle(outcome()).to_zip(), tmp_path)
+    place = unzipped(release_bundle(outcome()).archive, tmp_path)
     run = subprocess.run(
         [sys.executable, "reproduce.py", "--rows", "200"],
         cwd=place,
@@ -264,7 +264,7 @@ def attached(table: pd.DataFrame, thing: object) -> pd.DataFrame:
 def test_a_frame_cannot_carry_notes_into_a_file() -> None:
     # Parquet keeps a frame's attrs, which no viewer shows.
     noted = replace(outcome(), tables=(attached(outcome().tables[0], MARK),))
-    assert release_bundle(noted).to_zip() == release_bundle(outcome()).to_zip()
+    assert release_bundle(noted).archive == release_bundle(outcome()).archive
 
 
 @pytest.mark.parametrize("thing", [*PRIVATE, Sneaky("x"), None, "text", 1], ids=lambda thing: type(thing).__name__)
@@ -350,7 +350,7 @@ def test_who_declared_the_facts_is_not_published() -> None:
 
 def test_what_nobody_paid_for_changes_no_byte() -> None:
     other = replace(outcome(), seconds=99.0, charges=(), leaves=pd.DataFrame({"x": [MARK]}))
-    assert release_bundle(other).to_zip() == release_bundle(outcome()).to_zip()
+    assert release_bundle(other).archive == release_bundle(outcome()).archive
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def test_a_decision_does_not_enter_the_bundle() -> None:
 
 def test_the_two_products_share_no_text_of_the_other() -> None:
     made, _ = reviewed()
-    with zipfile.ZipFile(io.BytesIO(release_bundle(made).to_zip())) as archive:
+    with zipfile.ZipFile(io.BytesIO(release_bundle(made).archive)) as archive:
         assert all(MARK.encode() not in archive.read(name) for name in archive.namelist())
 
 

@@ -6,9 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsynth_core.charts.neighbours import neighbours_chart
+from dpsynth_core.audit.end_to_end_attack import attack
+from dpsynth_core.audit.neighbours import NeighbourPair
+from dpsynth_core.charts.tradeoffs import neighbours_chart
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.teaching.neighbours import NeighbourConfig, NeighbourDemonstration, demonstrate, watched_row
@@ -47,8 +51,17 @@ def test_it_repeats_and_tells_how_far_it_is() -> None:
     assert not np.array_equal(first.with_row, show(1.0, runs=20, seed=1).with_row)
 
 
-def test_a_chosen_stand_in_takes_the_place() -> None:
-    assert np.array_equal(show(1.0, runs=20, stand_in=4).without, show(1.0, runs=20).without)
+def test_a_row_of_the_fullest_other_cell_takes_the_place() -> None:
+    crowd = TABLE.iloc[[*range(30), 4]].reset_index(drop=True)
+    pair = NeighbourPair(name="by hand", schema=SCHEMA, first=crowd, second=TABLE, row=30)
+    budget, seed = Budget.of(1), np.random.SeedSequence(0)
+    without, with_row = attack(PerturbedHistogram(), pair, SeededNoise, budget, runs=20, seed=seed)
+    shown = show(1.0, runs=20)
+    assert np.array_equal(shown.without, without)
+    assert np.array_equal(shown.with_row, with_row)
+
+
+def test_what_cannot_be_shown_is_refused() -> None:
     with pytest.raises(ParameterError, match="row is 99"):
         demonstrate(TABLE, SCHEMA, PerturbedHistogram(), epsilon=1, row=99)
     with pytest.raises(ParameterError, match="runs is 3"):
@@ -69,9 +82,7 @@ def test_the_chart_says_the_same_in_table_and_words() -> None:
 
 def test_a_statistic_that_never_changes_can_be_drawn() -> None:
     shown = show(2.0, runs=40)
-    flat = NeighbourDemonstration(
-        epsilon=1.0, with_row=np.ones(9), without=np.ones(9), bound=shown.bound, confidence=0.95
-    )
+    flat = NeighbourDemonstration(epsilon=1.0, with_row=np.ones(9), without=np.ones(9), bound=shown.bound)
     assert np.isclose(neighbours_chart(flat).table["with the row"].sum(), 1.0)
 
 

@@ -21,23 +21,13 @@ from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.progress import Point
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.private_table import PrivateTable
-from dpsynth_core.teaching.sweep import (
-    ASPECTS,
-    MAX_TABLE_ROWS,
-    AnalystPanel,
-    Band,
-    SizeSweepConfig,
-    SizeSweepResult,
-    SweepConfig,
-    SweepPoint,
-    SweepResult,
-    epsilon_needed,
-    sweep,
-    sweep_sizes,
-)
-from dpsynth_core.teaching.sweep.analysts import PATIENCE
-from dpsynth_core.teaching.sweep.cell_codes import CellCodes, error_by_size
-from dpsynth_core.teaching.sweep.slopes import Slopes
+from dpsynth_core.teaching.sweep.analysts import PATIENCE, AnalystPanel
+from dpsynth_core.teaching.sweep.aspects import ASPECTS
+from dpsynth_core.teaching.sweep.config import SweepConfig
+from dpsynth_core.teaching.sweep.distances import CellCodes, Slopes, error_by_size
+from dpsynth_core.teaching.sweep.results import Band, SweepPoint, SweepResult, epsilon_needed
+from dpsynth_core.teaching.sweep.run import MAX_TABLE_ROWS, sweep
+from dpsynth_core.teaching.sweep.sizes import SizeSweepConfig, SizeSweepResult, sweep_sizes
 
 EXAMPLE = EXAMPLES["two_groups_signal"]
 CONFIG = SweepConfig(
@@ -62,6 +52,10 @@ def drawn(*highs: float) -> SweepResult:
         for e, high in zip(grid, highs, strict=True)
     )
     return SweepResult(config=SweepConfig(mechanisms=("kd_tree",), epsilons=grid), rows=10, points=points)
+
+
+def point_at(found: SweepResult, mechanism: str, epsilon: float) -> SweepPoint:
+    return next(point for point in found.line(mechanism, "column") if point.epsilon == epsilon)
 
 
 def test_every_point_of_the_grid_is_measured_with_a_band() -> None:
@@ -89,8 +83,7 @@ def test_more_epsilon_makes_better_tables() -> None:
 def test_false_discoveries_are_those_of_simulated_analysts() -> None:
     for key, analysts in (("perturbed_histogram", 400), ("kd_tree", 10)):
         assert [point.analysts for point in swept().line(key, "type_one")] == [analysts] * 3
-        point = swept().at(key, 1.0)
-        assert point is not None
+        point = point_at(swept(), key, 1.0)
         mechanism = MECHANISMS[key].suggest(populations(n1=250, n2=250, effect=1.0)[0].schema(100), 500, 1.0)
         rates = error_rates(mechanism, epsilon=1, n=500, reps=analysts, seed=0, workers=1)
         assert point.bands["type_one"] == Band.of_rate(rates.type_one)
@@ -151,7 +144,7 @@ def test_analysts_and_measures_can_be_left_out() -> None:
 
 def test_a_run_does_not_depend_on_what_else_is_swept() -> None:
     alone = sweep(EXAMPLE.load(), EXAMPLE.schema, replace(CONFIG, mechanisms=("kd_tree",), epsilons=(1.0,)))
-    together = swept().at("kd_tree", 1.0)
+    together = point_at(swept(), "kd_tree", 1.0)
     assert together is not None
     assert together.table is not None
     assert alone.points[0].table is not None

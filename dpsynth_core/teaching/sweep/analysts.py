@@ -26,7 +26,6 @@ PATIENCE = 20.0
 """Estimated seconds at most for one mechanism at one epsilon; most take a third of the estimate."""
 VALUE_CELLS = 100
 MIN_ROWS = 4
-"""Two groups of two."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,13 +35,11 @@ class AnalystPanel:
     mechanism: Mechanism
     """Makes the tables they look at, with the parameters that it suggests for two groups and a number."""
     budget: Budget
-    """Granted to each table."""
     n: int
     """Rows of each table, half of them in either group."""
     each: int
     """Analysts of each kind."""
     seconds: float
-    """Roughly what it should take."""
     problem: str = ""
     """Why there are no analysts although they were asked for."""
 

@@ -15,11 +15,9 @@ class Aspect:
     unit: str
     question: str
     target: float
-    """A target to start from."""
 
     @property
     def percent(self) -> bool:
-        """Whether values are shares."""
         return self.unit in (SHARE_OF_ROWS, SHARE_OF_ANALYSTS)
 
     @property
@@ -28,7 +26,6 @@ class Aspect:
         return self.unit == SHARE_OF_ANALYSTS
 
     def say(self, value: float) -> str:
-        """A value as text."""
         return f"{value:.1%}" if self.percent else f"{value:.3g}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsynth_core.errors import ParameterError, check_int
+from dpsynth_core.errors import ParameterError, check_choice, check_int
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import exact
 from dpsynth_core.runs.synthesize import MAX_EPSILON, MIN_EPSILON
@@ -25,9 +25,7 @@ class SweepConfig:
     repetitions: int = 3
     """Runs at each point; their spread is the band."""
     delta: float = 1e-6
-    """For mechanisms that need one."""
     discoveries: bool = True
-    """Whether to measure false and missed discoveries."""
     analysts: int = 30
     """Maximum number of simulated analysts of each kind where each needs a table of its own; 0 leaves such mechanisms
     out. Histograms have hundreds at no cost."""
@@ -37,8 +35,7 @@ class SweepConfig:
         if not self.mechanisms or len(set(self.mechanisms)) < len(self.mechanisms):
             raise ParameterError("mechanisms", list(self.mechanisms), allowed="one or more mechanisms, each once")
         for key in self.mechanisms:
-            if key not in MECHANISMS:
-                raise ParameterError("mechanisms", key, allowed=", ".join(MECHANISMS))
+            check_choice("mechanisms", key, tuple(MECHANISMS))
         inside = all(MIN_EPSILON <= exact(e, parameter="epsilons") <= MAX_EPSILON for e in self.epsilons)
         if not self.epsilons or not inside or list(self.epsilons) != sorted(set(self.epsilons)):
             ends = f"{float(MIN_EPSILON):g} to {MAX_EPSILON:,}"
@@ -49,5 +46,4 @@ class SweepConfig:
 
     @property
     def runs(self) -> int:
-        """How many synthetic tables will be made."""
         return len(self.mechanisms) * len(self.epsilons) * self.repetitions

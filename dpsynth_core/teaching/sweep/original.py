@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -15,8 +15,7 @@ from dpsynth_core.diagnostics.mmd.diagnostic import halves_distance, median_gamm
 from dpsynth_core.diagnostics.mmd.distance import mmd
 from dpsynth_core.diagnostics.pmse.logistic import logistic_pmse
 from dpsynth_core.table.private_table import PrivateTable
-from dpsynth_core.teaching.sweep.cell_codes import CellCodes, error_by_size, variation
-from dpsynth_core.teaching.sweep.slopes import Slopes
+from dpsynth_core.teaching.sweep.distances import CellCodes, Slopes, error_by_size, variation
 
 Key = TypeVar("Key", str, int)
 LABELS = 20
@@ -44,7 +43,6 @@ class Original:
 
     @classmethod
     def of(cls, private: PrivateTable, seed: int) -> Original:
-        """Compute once what every comparison needs."""
         rng = np.random.default_rng([seed, 1])
         labels = frequent_labels(private, LABELS)
         pmse_rows = _sample(features(private, labels).values, PMSE_ROWS, rng)
@@ -67,10 +65,7 @@ class Original:
         measured = variation(self.cells, cells)
         other = features(synthetic, self.labels)
         rows = _sample(other.values, PMSE_ROWS, rng)
-        score = logistic_pmse(
-            type(other)(values=self.pmse_rows, owner=other.owner),
-            type(other)(values=rows, owner=other.owner),
-        )
+        score = logistic_pmse(replace(other, values=self.pmse_rows), replace(other, values=rows))
         if score is not None:
             measured["pmse"] = score.ratio
         measured["mmd"] = mmd(self.mmd_rows, _sample(rows, MMD_ROWS, rng), self.gamma)

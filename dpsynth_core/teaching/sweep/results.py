@@ -1,4 +1,4 @@
-"""What a sweep measures: a band for every aspect of every mechanism at every epsilon."""
+"""What a sweep has measured: a band for every aspect of every mechanism at every epsilon, and what a target needs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from dpsynth_core.errors import check_choice
 from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.teaching.sweep.aspects import ASPECTS
@@ -32,14 +33,11 @@ class Band:
 
     @classmethod
     def of_rate(cls, share: Proportion) -> Band:
-        """Of a share of simulated analysts."""
         return cls(low=share.low, middle=share.estimate, high=share.high)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SweepPoint:
-    """One mechanism at one epsilon."""
-
     mechanism: str
     """Its key in the registry."""
     epsilon: float
@@ -50,7 +48,6 @@ class SweepPoint:
     groups: Mapping[int, Band] = field(default_factory=dict)
     """The typical relative error of a group's size, by that size in powers of two."""
     problem: str = ""
-    """Why the mechanism refused."""
     analysts: int = 0
     """Simulated analysts of each kind behind false and missed discoveries."""
     no_analysts: str = ""
@@ -58,7 +55,6 @@ class SweepPoint:
 
     @property
     def title(self) -> str:
-        """The mechanism's title."""
         return MECHANISMS[self.mechanism].title
 
 
@@ -79,10 +75,6 @@ class SweepResult:
     def line(self, mechanism: str, aspect: str) -> tuple[SweepPoint, ...]:
         """A mechanism's points where the aspect is known, by epsilon."""
         return tuple(point for point in self.points if point.mechanism == mechanism and aspect in point.bands)
-
-    def at(self, mechanism: str, epsilon: float) -> SweepPoint | None:
-        """One point."""
-        return next((p for p in self.points if p.mechanism == mechanism and p.epsilon == epsilon), None)
 
     @property
     def aspects(self) -> tuple[str, ...]:
@@ -110,3 +102,40 @@ class SweepResult:
     def problems(self) -> dict[str, str]:
         """By the title of a mechanism that refused somewhere, why."""
         return {point.title: point.problem for point in self.points if point.problem}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpsilonNeeded:
+    mechanism: str
+    """Its key in the registry."""
+    epsilon: float | None
+    """None if no epsilon on the grid is enough."""
+    sentence: str
+
+
+def epsilon_needed(swept: SweepResult, aspect: str, target: float) -> tuple[EpsilonNeeded, ...]:
+    """For every mechanism, the smallest epsilon on the grid from which on the whole band stays within a target.
+
+    A single lucky epsilon below one that misses does not count.
+    """
+    check_choice("aspect", aspect, tuple(ASPECTS))
+    return tuple(_needed(swept.line(key, aspect), key, aspect, target) for key in swept.config.mechanisms)
+
+
+def _needed(line: tuple[SweepPoint, ...], key: str, aspect: str, target: float) -> EpsilonNeeded:
+    say, title = ASPECTS[aspect].say, MECHANISMS[key].title
+    missed = [i for i, point in enumerate(line) if point.bands[aspect].high > target]
+    first = missed[-1] + 1 if missed else 0
+    if not line:
+        sentence = f"{title}: not measured here."
+    elif first == len(line):
+        last = line[-1]
+        sentence = (
+            f"{title}: no ε up to {last.epsilon:g} is enough; there it is {say(last.bands[aspect].middle)}, "
+            f"at worst {say(last.bands[aspect].high)}."
+        )
+    else:
+        sentence = f"{title}: ε {line[first].epsilon:g} is enough (at worst {say(line[first].bands[aspect].high)})"
+        sentence += f"; ε {line[first - 1].epsilon:g} is not." if first else ", the smallest that was tried."
+    epsilon = line[first].epsilon if first < len(line) else None
+    return EpsilonNeeded(mechanism=key, epsilon=epsilon, sentence=sentence)

@@ -14,8 +14,7 @@ from dpsynth_core.progress import Progress, no_progress, share_of
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.teaching.sweep.aspects import ASPECTS
 from dpsynth_core.teaching.sweep.config import EPSILONS, SweepConfig
-from dpsynth_core.teaching.sweep.epsilon_needed import epsilon_needed
-from dpsynth_core.teaching.sweep.results import SweepResult
+from dpsynth_core.teaching.sweep.results import SweepResult, epsilon_needed
 from dpsynth_core.teaching.sweep.run import sweep
 
 MIN_ROWS, MAX_ROWS = 50, 20_000
@@ -76,7 +75,6 @@ class SizeSweepResult:
         }
 
     def sentence(self, mechanism: str, aspect: str, target: float) -> str:
-        """The same in words."""
         last = self.config.sweep.epsilons[-1]
         parts = [
             f"{rows:,} rows are too few at any ε up to {last:g}"

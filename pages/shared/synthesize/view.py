@@ -7,7 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from dpsynth_core.charts.columns import compare_chart
-from dpsynth_core.charts.spending import spending_chart
+from dpsynth_core.charts.runs import spending_chart
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review.export import parquet, safe_csv

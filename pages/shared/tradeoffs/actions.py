@@ -15,7 +15,9 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.table.schema import Schema
-from dpsynth_core.teaching.sweep import AnalystPanel, SizeSweepConfig, SweepConfig
+from dpsynth_core.teaching.sweep.analysts import AnalystPanel
+from dpsynth_core.teaching.sweep.config import SweepConfig
+from dpsynth_core.teaching.sweep.sizes import SizeSweepConfig
 from pages.shared.mechanism.settings import plan_for
 from pages.shared.session import Session
 from pages.shared.tasks import Task

@@ -6,7 +6,8 @@ import streamlit as st
 
 from dpsynth_core.charts.sweeps import enough_chart
 from dpsynth_core.mechanisms import MECHANISMS
-from dpsynth_core.teaching.sweep import ASPECTS, SizeSweepConfig, SizeSweepResult, sweep_sizes
+from dpsynth_core.teaching.sweep.aspects import ASPECTS
+from dpsynth_core.teaching.sweep.sizes import SizeSweepConfig, SizeSweepResult, sweep_sizes
 from pages.shared.session import Session
 from pages.shared.tradeoffs.actions import PATIENCE, last_config, sizes_seconds
 from pages.shared.tradeoffs.tables import PublicTable

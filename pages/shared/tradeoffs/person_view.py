@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dpsynth_core.charts.neighbours import neighbours_chart
-from dpsynth_core.charts.tradeoffs import attacker_chart
+from dpsynth_core.charts.tradeoffs import attacker_chart, neighbours_chart
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.teaching.neighbours import (

@@ -10,7 +10,10 @@ import streamlit as st
 from dpsynth_core.charts.sweeps import moving_chart, multiples_chart, sweep_chart
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
-from dpsynth_core.teaching.sweep import ASPECTS, MAX_ANALYSTS, SweepConfig, SweepResult, sweep
+from dpsynth_core.teaching.sweep.aspects import ASPECTS
+from dpsynth_core.teaching.sweep.config import MAX_ANALYSTS, SweepConfig
+from dpsynth_core.teaching.sweep.results import SweepResult
+from dpsynth_core.teaching.sweep.run import sweep
 from pages.shared.layout import errors_shown
 from pages.shared.session import Session
 from pages.shared.tradeoffs.actions import PATIENCE, finding_on, last_config, sweep_seconds, sweepable, with_mechanisms
