@@ -89,7 +89,7 @@ class Original:
 
 
 def _means(draws: Sequence[Mapping[Key, float]]) -> dict[Key, float]:
-    keys = {key for draw in draws for key in draw}
+    keys = dict.fromkeys(key for draw in draws for key in draw)
     return {key: float(np.mean([draw[key] for draw in draws if key in draw])) for key in keys}
 
 
