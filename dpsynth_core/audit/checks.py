@@ -9,10 +9,14 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-Layer: TypeAlias = Literal["replay", "enumeration", "claims", "noise law", "stage attack", "end-to-end attack", "chain"]
+Layer: TypeAlias = Literal[
+    "reading", "replay", "enumeration", "claims", "noise law", "stage attack", "end-to-end attack", "chain"
+]
 CheckVerdict: TypeAlias = Literal["passed", "failed", "not applicable"]
 
 LAYERS: dict[Layer, str] = {
+    "reading": "Files that differ in one record, read by the same declared layout: every other row in the same "
+    "position of every column, as many rows as before, and no error.",
     "replay": "Recorded on a table and replayed on a neighbour with every sampler's output frozen: same calls, same "
     "release, no input moved by more than its declared sensitivity, noise large enough for every charge.",
     "enumeration": "Every outcome on toy domains, with exact probabilities: the largest privacy loss of all.",

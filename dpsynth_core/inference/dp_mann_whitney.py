@@ -24,7 +24,7 @@ from dpsynth_core.inference.null_law import smaller_u
 from dpsynth_core.privacy.budget import Amount, Budget, Guarantee, float_up
 from dpsynth_core.privacy.noise import Noise, SecureNoise, SeededNoise
 from dpsynth_core.privacy.primitives import Charge
-from dpsynth_core.table.encoding import numbers
+from dpsynth_core.table.cells import column_numbers
 
 SIZE_SHARE = Fraction(65, 100)
 """Of epsilon, for the smaller group's size; the rest is for U."""
@@ -85,7 +85,7 @@ def dp_mann_whitney(
     budget = Budget.of(epsilon, delta)
     if not 0 < budget.delta < Fraction(1, 2):
         raise ParameterError("delta", str(delta), allowed="greater than 0 and less than 0.5", remedy="Try 1e-6.")
-    numeric = numbers(pd.Series(np.asarray(values))).astype(np.float64)
+    numeric = column_numbers(pd.Series(np.asarray(values)))
     labels = groups if isinstance(groups, pd.Series) else pd.Series(groups)
     if len(labels) != len(numeric) or len(numeric) < 2:
         raise ParameterError(

@@ -18,7 +18,7 @@ from scipy.special import erfc
 from dpsynth_core.arrays import BoolArray, FloatArray
 from dpsynth_core.errors import DPSynthError, ParameterError
 from dpsynth_core.inference.null_law import exact_pvalue
-from dpsynth_core.table.encoding import numbers
+from dpsynth_core.table.cells import column_numbers
 
 Method: TypeAlias = Literal["auto", "asymptotic", "exact"]
 EXACT_UP_TO = 8
@@ -234,7 +234,7 @@ def _sample(parameter: str, given: ArrayLike | None) -> FloatArray:
             allowed="a list of numbers",
             remedy="To compare the groups of one column, name them with groups=.",
         )
-    values = numbers(pd.Series(array)).astype(np.float64)
+    values = column_numbers(pd.Series(array))
     if not len(values):
         raise GroupsError("One of the two groups is empty, so there is nothing to compare.")
     if np.isnan(values).any():

@@ -84,7 +84,7 @@ def synthesize(
     return Release(
         mechanism=mechanism,
         schema=private.schema,
-        guarantee=private.schema.judge(noise.judge(mechanism.judge(claim))),
+        guarantee=private.judge(noise.judge(mechanism.judge(claim))),
         charges=noise.charges,
         model=model,
         n=private.n,

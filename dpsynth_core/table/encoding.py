@@ -1,8 +1,8 @@
 """From the values of a column to codes over its declared cells, and back.
 
 Every function here is total: whatever a cell holds (text among numbers, infinities, a label nobody declared)
-it lands in a declared cell by a rule that looks at that cell alone. No row can make encoding fail, so whether
-it succeeds says nothing about a row.
+it lands in a declared cell by a rule that looks at that cell alone (``cells.py``). No row can make encoding fail, so
+whether it succeeds says nothing about a row.
 
 A *position* is where a value lies in the declared domain before it is cut into cells: a float within the
 bounds, a step on the lattice of whole numbers, days or decimals, or the index of a label. A *code* is the
@@ -23,15 +23,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth_core.arrays import BoolArray, FloatArray, IntArray
-from dpsynth_core.table.column import Column, label_text
+from dpsynth_core.table.cells import DEFAULT_LAYOUT, MISSING_LABEL, LabelReader, column_dates, column_numbers
+from dpsynth_core.table.column import Column
+from dpsynth_core.table.file_layout import FileLayout
 from dpsynth_core.table.schema import Schema
 
 Uniform: TypeAlias = Callable[[int], FloatArray]
 """Draws that many numbers from [0, 1)."""
 
 _EPOCH = date(1970, 1, 1).toordinal()
-_TRUE = ("true", "t", "yes", "y", "1")
-_FALSE = ("false", "f", "no", "n", "0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +62,9 @@ class MovedCells:
 class Codec(ABC):
     """Translates one column."""
 
-    def __init__(self, column: Column) -> None:
+    def __init__(self, column: Column, layout: FileLayout = DEFAULT_LAYOUT) -> None:
         self.column = column
+        self.layout = layout
 
     @abstractmethod
     def _read(self, series: pd.Series[Any]) -> tuple[Any, BoolArray]:
@@ -124,25 +125,6 @@ class Codec(ABC):
         return self._values(positions).rename(self.column.name)
 
 
-def numbers(series: pd.Series[Any]) -> NDArray[Any]:
-    """Numbers in whatever form they came; what is not a number is missing."""
-    if series.dtype.kind in "iu" and isinstance(series.dtype, np.dtype):
-        integers = series.to_numpy()
-        if integers.dtype == np.uint64:
-            integers = np.minimum(integers, np.uint64(2**63 - 1))
-        return np.asarray(integers, dtype=np.int64)
-    if series.dtype.kind in "mM":
-        return np.full(len(series), np.nan)
-    numeric = pd.to_numeric(series.astype(object) if series.dtype == "category" else series, errors="coerce")
-    if numeric.dtype.kind == "c":
-        return np.full(len(series), np.nan)
-    return numeric.to_numpy(dtype=np.float64, na_value=np.nan)
-
-
-def _is_missing(values: NDArray[Any]) -> BoolArray:
-    return np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=np.bool_)
-
-
 class RealCodec(Codec):
     """A continuum between two bounds, cut into equal bins."""
 
@@ -151,8 +133,8 @@ class RealCodec(Codec):
         return float(self.column.lower), float(self.column.upper)  # type: ignore[arg-type]
 
     def _read(self, series: pd.Series[Any]) -> tuple[FloatArray, BoolArray]:
-        values = numbers(series).astype(np.float64)
-        return values, _is_missing(values)
+        values = column_numbers(series, self.layout)
+        return values, np.isnan(values)
 
     def _outside(self, raw: FloatArray) -> BoolArray:
         low, high = self._bounds
@@ -203,13 +185,10 @@ class LatticeCodec(Codec):
 
     def _read(self, series: pd.Series[Any]) -> tuple[NDArray[Any], BoolArray]:
         if self.column.kind == "date":
-            return _days(series, self.column.date_format)
-        values = numbers(series)
-        missing = _is_missing(values)
-        if self.column.decimals is not None:
-            with np.errstate(over="ignore"):  # infinity is clamped like any number; a warning would give it away
-                values = values.astype(np.float64) * 10.0**self.column.decimals
-        return (np.rint(values) if values.dtype.kind == "f" else values), missing
+            return column_dates(series, self.column.date_format, self.layout)
+        values = column_numbers(series, self.layout)
+        with np.errstate(over="ignore"):  # infinity is clamped like any number; a warning would tell of it
+            return np.rint(values * 10.0 ** (self.column.decimals or 0)), np.isnan(values)
 
     def _outside(self, raw: NDArray[Any]) -> BoolArray:
         first, last = self._points
@@ -245,18 +224,6 @@ class LatticeCodec(Codec):
         return values if positions.missing is None else values.mask(pd.Series(positions.missing))
 
 
-def _days(series: pd.Series[Any], date_format: str | None) -> tuple[IntArray, BoolArray]:
-    """Proleptic ordinals of dates in whatever form they came; a number counts as its digits, 20241231."""
-    if series.dtype.kind != "M":
-        text = series.str.strip() if series.dtype == "str" else series.astype(object).map(label_text, "ignore")
-        series = pd.to_datetime(text, format=date_format or "ISO8601", errors="coerce", utc=date_format is None)
-    if getattr(series.dtype, "tz", None) is not None:
-        series = series.dt.tz_localize(None)
-    stamps = series.to_numpy().astype("datetime64[D]")
-    missing = np.isnat(stamps)
-    return np.where(missing, 0, stamps.astype(np.int64)) + _EPOCH, missing
-
-
 def _int_series(values: IntArray, missing: BoolArray | None) -> pd.Series[Any]:
     if missing is None:
         return pd.Series(values)
@@ -266,25 +233,10 @@ def _int_series(values: IntArray, missing: BoolArray | None) -> pd.Series[Any]:
 class LabelCodec(Codec):
     """Declared labels, recognised by their text."""
 
-    @cached_property
-    def _index(self) -> dict[str, int]:
-        if self.column.kind != "boolean":
-            return {label_text(label): code for code, label in enumerate(self.column.labels)}
-        words = {word: code for code, group in enumerate((_FALSE, _TRUE)) for word in group}
-        own = {label_text(label).casefold(): code for code, label in enumerate(self.column.labels)}
-        return {**words, **own}
-
-    def _recognise(self, value: object) -> int:
-        text = label_text(value)
-        if not text:
-            return -2
-        return self._index.get(text.casefold() if self.column.kind == "boolean" else text, -1)
-
     def _read(self, series: pd.Series[Any]) -> tuple[IntArray, BoolArray]:
-        """Label index, or -1 for a label that was not declared."""
-        group, distinct = pd.factorize(series)
-        found = np.array([*(self._recognise(value) for value in distinct), -2], dtype=np.int64)[group]
-        return found, found == -2
+        """Label index, or a negative number for a label that was not declared."""
+        found = LabelReader(self.column, self.layout).column(series)
+        return found, found == MISSING_LABEL
 
     def _outside(self, raw: IntArray) -> BoolArray:
         return raw < 0
@@ -314,11 +266,11 @@ class LabelCodec(Codec):
         return values if missing is None else values.mask(pd.Series(missing))
 
 
-def codec_for(column: Column) -> Codec:
-    """The translator for a column's kind."""
+def codec_for(column: Column, layout: FileLayout = DEFAULT_LAYOUT) -> Codec:
+    """The translator for a column's kind; the layout says how numbers are written where cells are text."""
     if not column.is_numeric:
-        return LabelCodec(column)
-    return RealCodec(column) if column.lattice is None else LatticeCodec(column)
+        return LabelCodec(column, layout)
+    return RealCodec(column, layout) if column.lattice is None else LatticeCodec(column, layout)
 
 
 def encode(table: pd.DataFrame, schema: Schema) -> dict[str, IntArray]:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from dpsynth_core.errors import DPSynthError, ParameterError
 from dpsynth_core.privacy.budget import Amount, Budget, Guarantee, exact
 from dpsynth_core.privacy.noise import Noise
-from dpsynth_core.table.column import label_text
-from dpsynth_core.table.encoding import numbers
+from dpsynth_core.table.cells import DEFAULT_LAYOUT, column_numbers, column_texts
+from dpsynth_core.table.file_layout import FileLayout
 
 SMALLEST_EXPONENT, LARGEST_EXPONENT = -6, 12
 """Magnitudes that a range estimate can tell apart: 10 ** -6 up to 10 ** 12."""
@@ -65,7 +65,12 @@ def range_edges() -> NDArray[np.float64]:
 
 
 def estimate_bounds(
-    values: pd.Series[Any], *, epsilon: Amount, noise: Noise, rows_per_person: int = 1
+    values: pd.Series[Any],
+    *,
+    epsilon: Amount,
+    noise: Noise,
+    rows_per_person: int = 1,
+    layout: FileLayout = DEFAULT_LAYOUT,
 ) -> EstimatedBounds:
     """A range for a numeric column at a cost of ``epsilon``, without knowing anything about it.
 
@@ -75,7 +80,7 @@ def estimate_bounds(
     """
     share = Budget.of(epsilon).per_row(rows_per_person)
     edges = range_edges()
-    raw = numbers(values).astype(np.float64)
+    raw = column_numbers(values, layout)
     inside = np.clip(raw[~np.isnan(raw)], edges[0], np.nextafter(edges[-1], 0))
     counts = np.bincount(np.searchsorted(edges, inside, side="right") - 1, minlength=len(edges) - 1)
     noisy = noise.laplace(counts, sensitivity=HISTOGRAM_SENSITIVITY, epsilon=share.epsilon, label="range of a column")
@@ -107,7 +112,13 @@ def discovery_threshold(epsilon: Fraction, delta: Fraction) -> int:
 
 
 def discover_categories(
-    values: pd.Series[Any], *, epsilon: Amount, delta: Amount, noise: Noise, rows_per_person: int = 1
+    values: pd.Series[Any],
+    *,
+    epsilon: Amount,
+    delta: Amount,
+    noise: Noise,
+    rows_per_person: int = 1,
+    layout: FileLayout = DEFAULT_LAYOUT,
 ) -> DiscoveredCategories:
     """The labels of a column that enough rows share, at a cost of (``epsilon``, ``delta``).
 
@@ -120,8 +131,7 @@ def discover_categories(
         raise ParameterError("delta", delta, allowed="greater than 0", remedy=remedy)
     share = budget.per_row(rows_per_person)
     threshold = discovery_threshold(share.epsilon, share.delta)
-    text = values.dropna().map(label_text)
-    counted = text[text != ""].value_counts(sort=False)
+    counted = column_texts(values, layout).value_counts(sort=False)
     noisy = noise.laplace(
         counted.to_numpy(),
         sensitivity=HISTOGRAM_SENSITIVITY,

@@ -9,9 +9,12 @@ from dataclasses import replace
 import pandas as pd
 
 from dpsynth_core.errors import SchemaError
+from dpsynth_core.privacy.budget import Guarantee
+from dpsynth_core.table.cells import DEFAULT_LAYOUT
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.counts import SparseCounts, count_cells
 from dpsynth_core.table.encoding import Positions, codec_for
+from dpsynth_core.table.file_layout import layout_of
 from dpsynth_core.table.schema import Schema
 
 
@@ -41,7 +44,10 @@ class PrivateTable:
             raise SchemaError(None, "rows", 0, allowed="at least one row", remedy="Choose a table with rows.")
         self.schema = schema
         self._n = len(table)
-        self._positions = {c.name: codec_for(c).positions(table[c.name]) for c in schema}
+        read_by = layout_of(table.attrs)
+        self._undeclared = read_by is not None and read_by != schema.file
+        layout = read_by or schema.file or DEFAULT_LAYOUT
+        self._positions = {c.name: codec_for(c, layout).positions(table[c.name]) for c in schema}
 
     def __repr__(self) -> str:
         return f"PrivateTable({self.n} rows, columns {', '.join(map(repr, self.schema.names))})"
@@ -50,6 +56,17 @@ class PrivateTable:
     def n(self) -> int:
         """Number of rows: public, because neighbours replace a row and never add one."""
         return self._n
+
+    def judge(self, guarantee: Guarantee) -> Guarantee:
+        """The guarantee that remains, given where every fact comes from, the layout of the file included."""
+        guarantee = self.schema.judge(guarantee)
+        if not self._undeclared:
+            return guarantee
+        return guarantee.weakened(
+            "void",
+            "The file was not read by a layout that the schema declares, so what a row means may depend on the others. "
+            'Declare the layout under "file" and read the file by it.',
+        )
 
     def counts(self, names: Iterable[str] | None = None, *, bins: Mapping[str, int] | None = None) -> SparseCounts:
         """Rows by cell over any subset of columns, as declared or with another number of ``bins``."""

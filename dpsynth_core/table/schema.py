@@ -16,6 +16,7 @@ from typing import Any
 from dpsynth_core.errors import SchemaError, is_int
 from dpsynth_core.privacy.budget import Guarantee
 from dpsynth_core.table.column import Column
+from dpsynth_core.table.file_layout import FileLayout
 
 MAX_DECLARED_BY = 500
 """Characters that say who declared the facts."""
@@ -36,7 +37,9 @@ class Schema:
     """
 
     columns: tuple[Column, ...]
-    """In the order of the synthetic table's columns."""
+    """In the order of the table that comes out."""
+    file: FileLayout | None = None
+    """How the file is laid out that the table is read from; None for a table that comes from no file."""
     rows_per_person: int = 1
     """The most rows that one person can own; the stated epsilon protects the person."""
     declared_by: str = field(default="", compare=False)
@@ -112,7 +115,10 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
-        facts = {"columns": [column.to_dict() for column in self], "rows_per_person": self.rows_per_person}
+        facts: dict[str, Any] = {"columns": [column.to_dict() for column in self]}
+        if self.file is not None:
+            facts["file"] = self.file.to_dict()
+        facts["rows_per_person"] = self.rows_per_person
         return {**facts, "declared_by": self.declared_by} if self.declared_by else facts
 
     @classmethod
@@ -122,14 +128,17 @@ class Schema:
             remedy = "Save a schema in the app to see what one looks like."
             raise SchemaError(None, "columns", None, allowed='a list under "columns"', remedy=remedy)
         for key in facts:
-            if key not in ("columns", "rows_per_person", "declared_by"):
-                raise SchemaError(None, "field", key, allowed="columns, rows_per_person, declared_by")
+            if key not in ("columns", "file", "rows_per_person", "declared_by"):
+                raise SchemaError(None, "field", key, allowed="columns, file, rows_per_person, declared_by")
         for entry in facts["columns"]:
             if not isinstance(entry, Mapping):
                 raise SchemaError(None, "column", type(entry).__name__, allowed="an object with name and kind")
         columns = tuple(Column.from_dict(entry) for entry in facts["columns"])
         return cls(
-            columns=columns, rows_per_person=facts.get("rows_per_person", 1), declared_by=facts.get("declared_by", "")
+            columns=columns,
+            file=None if facts.get("file") is None else FileLayout.from_dict(facts["file"]),
+            rows_per_person=facts.get("rows_per_person", 1),
+            declared_by=facts.get("declared_by", ""),
         )
 
     def to_json(self) -> str:

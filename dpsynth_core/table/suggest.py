@@ -9,14 +9,17 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.errors import SchemaError
-from dpsynth_core.table.column import DEFAULT_BINS, MAX_DECIMALS, MAX_INTEGER, Column, label_text
+from dpsynth_core.table.cells import DEFAULT_LAYOUT, column_dates, column_numbers, column_texts, is_missing
+from dpsynth_core.table.column import DEFAULT_BINS, MAX_DECIMALS, MAX_INTEGER, Column
+from dpsynth_core.table.file_layout import FileLayout, layout_of
 from dpsynth_core.table.schema import Schema
 
 MAX_SUGGESTED_CATEGORIES = 60
@@ -29,6 +32,8 @@ MIN_ROWS_FOR_IDENTIFIER = 20
 IDENTIFIER = "Its values are all different, so it identifies rows instead of describing them."
 
 _DATE_FORMATS = (None, "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y/%m/%d")
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_LEADING_ZERO = re.compile(r"[+-]?0[0-9xX]")
 _ISO_START = re.compile(r"\s*\d{4}-\d{2}-\d{2}")
 _IDENTIFIER_NAME = re.compile(r"(^|[^a-z])(id|uuid|guid|ssn|key|index|email|phone)([^a-z]|$)", re.IGNORECASE)
 
@@ -43,12 +48,13 @@ class Suggestion:
 
 
 def suggest(table: pd.DataFrame) -> Suggestion:
-    """Propose kinds, rounded bounds, categories and missing levels, and which columns to drop."""
+    """Propose the file's layout, kinds, rounded bounds, categories and missing levels, and which columns to drop."""
     columns: list[Column] = []
     dropped: dict[str, str] = {}
+    layout = layout_of(table.attrs)
     for name in table.columns:
         try:
-            proposed = _propose(str(name), table[name])
+            proposed = _propose(str(name), table[name], layout or DEFAULT_LAYOUT)
         except SchemaError:
             proposed = "No range can be declared for values this extreme."
         if isinstance(proposed, Column):
@@ -56,9 +62,11 @@ def suggest(table: pd.DataFrame) -> Suggestion:
         else:
             dropped[str(name)] = proposed
     if not columns:
-        remedy = "Every column is empty, or looks like an identifier or free text; declare a schema by hand."
-        raise SchemaError(None, "columns", [], allowed="at least one column that describes rows", remedy=remedy)
-    return Suggestion(schema=Schema(columns=tuple(columns)), dropped=dropped)
+        raise SchemaError(
+            None, "columns", [], allowed="at least one column that describes rows",
+            remedy="Every column looks like an identifier, free text or is empty; declare a schema by hand.",
+        )  # fmt: skip
+    return Suggestion(schema=Schema(columns=tuple(columns), file=layout), dropped=dropped)
 
 
 def suggest_schema(table: pd.DataFrame) -> Schema:
@@ -71,24 +79,47 @@ def suggest_schema(table: pd.DataFrame) -> Schema:
     return suggest(table).schema
 
 
-def _propose(name: str, series: pd.Series[Any]) -> Column | str:
+def _propose(name: str, series: pd.Series[Any], layout: FileLayout) -> Column | str:
     """A column, or why it should be dropped."""
-    nullable = bool(series.isna().any())
-    present = series.dropna()
+    gone = series.isna()
+    if series.dtype == object:
+        gone = pd.Series([is_missing(cell, layout) for cell in series], index=series.index)
+    nullable, present = bool(gone.any()), series[~gone]
     if present.empty:
         return "It has no values."
-    if present.dtype.kind == "b":
+    kind = _kind_of(present)
+    if kind == "boolean":
         return Column(name=name, kind="boolean", nullable=nullable)
-    if present.dtype.kind in "iuf":
-        return _propose_number(name, present, nullable)
-    if present.dtype.kind == "M":
-        return _propose_date(name, present, nullable, None)
-    return _propose_text(name, present, nullable)
+    if kind == "date":
+        days, _ = column_dates(present, None, layout)
+        return _propose_date(name, days, nullable, None)
+    values = column_numbers(present, layout)
+    if kind == "number" or (not np.isnan(values).any() and not _are_codes(present)):
+        return _propose_number(name, values, nullable)
+    return _propose_text(name, present, nullable, layout)
 
 
-def _propose_number(name: str, present: pd.Series[Any], nullable: bool) -> Column | str:
-    values = present.to_numpy(dtype=np.float64)
-    values = values[np.isfinite(values)]
+def _kind_of(present: pd.Series[Any]) -> str:
+    """What the cells say of themselves: by the type of the column, or by the types of all cells where those differ."""
+    if present.dtype.kind in "biufM":
+        return {"b": "boolean", "M": "date"}.get(present.dtype.kind, "number")
+    if present.dtype == object:
+        types = {type(cell) for cell in present}
+        return "boolean" if types == {bool} else "date" if types <= {date, datetime, pd.Timestamp} else "mixed"
+    return "boolean" if set(present.str.strip().str.casefold().unique()) <= {"true", "false"} else "text"
+
+
+def _are_codes(present: pd.Series[Any]) -> bool:
+    """Whether numbers are rather codes or telephone numbers, as a needless zero, a plus or many digits tell."""
+    texts = [cell.strip() for cell in present.unique() if isinstance(cell, str)]
+    wholes = [text for text in texts if _WHOLE.fullmatch(text)]
+    if any(_LEADING_ZERO.match(text) for text in texts):
+        return True
+    return len(wholes) == len(texts) and any(text.startswith("+") or len(text) > 18 for text in wholes)
+
+
+def _propose_number(name: str, present: FloatArray, nullable: bool) -> Column | str:
+    values = present[np.isfinite(present)]
     if not len(values):
         return "It has no finite values."
     if np.abs(values).max() > 1e15:
@@ -113,12 +144,12 @@ def _propose_number(name: str, present: pd.Series[Any], nullable: bool) -> Colum
     )
 
 
-def _propose_text(name: str, present: pd.Series[Any], nullable: bool) -> Column | str:
+def _propose_text(name: str, present: pd.Series[Any], nullable: bool, layout: FileLayout) -> Column | str:
     for date_format in _DATE_FORMATS:
-        parsed = _as_dates(present, date_format)
-        if parsed is not None:
-            return _propose_date(name, parsed, nullable, date_format)
-    texts = sorted({text for text in map(label_text, present.unique()) if text})
+        days = _as_dates(present, date_format, layout)
+        if days is not None:
+            return _propose_date(name, days, nullable, date_format)
+    texts = sorted(column_texts(present, layout).unique())
     if not texts:
         return "It has no values."
     if len(texts) <= MAX_SUGGESTED_CATEGORIES and not _is_identifier(name, len(texts), len(present), gapless=False):
@@ -131,8 +162,8 @@ def _propose_text(name: str, present: pd.Series[Any], nullable: bool) -> Column 
     )
 
 
-def _propose_date(name: str, present: pd.Series[Any], nullable: bool, date_format: str | None) -> Column:
-    first, last = present.min(), present.max()
+def _propose_date(name: str, days: IntArray, nullable: bool, date_format: str | None) -> Column:
+    first, last = (date.fromordinal(int(np.clip(day, 1, date.max.toordinal()))) for day in (days.min(), days.max()))
     lower, upper = date(first.year, 1, 1), date(last.year, 12, 31)
     wide = (upper - lower).days + 1 > MAX_SUGGESTED_LEVELS
     bins = DEFAULT_BINS if wide else None
@@ -141,18 +172,13 @@ def _propose_date(name: str, present: pd.Series[Any], nullable: bool, date_forma
     )
 
 
-def _as_dates(present: pd.Series[Any], date_format: str | None) -> pd.Series[Any] | None:
-    """The values as dates if every one of them is written that way."""
-    text = pd.Series([label_text(value) for value in present.unique()], dtype="str")
-    text = text[text != ""]
-    if text.empty or (date_format is None and not text.str.match(_ISO_START).all()):
+def _as_dates(present: pd.Series[Any], date_format: str | None, layout: FileLayout) -> IntArray | None:
+    """The values as days if every one of them is written that way."""
+    texts = column_texts(present, layout)
+    if texts.empty or (date_format is None and not texts.str.match(_ISO_START).all()):
         return None
-    try:
-        parsed = pd.to_datetime(text, format=date_format or "ISO8601", utc=date_format is None)
-    except ValueError:
-        return None
-    # Some words for "missing" are parsed as such; a text that says so is a label, not a date.
-    return None if parsed.isna().any() else parsed
+    days, missing = column_dates(texts, date_format, layout)
+    return None if missing.any() else days
 
 
 def _is_identifier(name: str, distinct: int, rows: int, *, gapless: bool) -> bool:

@@ -17,8 +17,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth_core.arrays import FloatArray, Int32Array
+from dpsynth_core.table.cells import column_numbers
 from dpsynth_core.table.column import label_text
-from dpsynth_core.table.encoding import numbers
 from dpsynth_core.trees.columns import ColumnValues, TableLike, matched_columns, microseconds
 
 CodedKind: TypeAlias = Literal["number", "boolean", "date", "ordinal", "categorical"]
@@ -130,7 +130,7 @@ def _numbers(values: pd.Series[Any], kind: CodedKind) -> FloatArray:
         return microseconds(values)
     if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
         return values.to_numpy().astype(np.float64)
-    return numbers(values).astype(np.float64)
+    return column_numbers(values)
 
 
 def _ranked(name: str, kind: CodedKind, values: FloatArray) -> CodedColumn:

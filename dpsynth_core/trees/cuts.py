@@ -17,8 +17,8 @@ import pandas as pd
 
 from dpsynth_core.arrays import FloatArray, Int32Array
 from dpsynth_core.jit import compiled
+from dpsynth_core.table.cells import column_numbers
 from dpsynth_core.table.column import label_text
-from dpsynth_core.table.encoding import numbers
 from dpsynth_core.trees.columns import ColumnValues, TableLike, matched_columns, microseconds
 
 _COUNTED = 128
@@ -149,7 +149,7 @@ def _as_numbers(values: pd.Series[Any], labels: tuple[str, ...]) -> FloatArray:
         return np.array([*(index.get(label_text(label), np.nan) for label in distinct), np.nan])[group]
     if values.dtype.kind in "mM":
         return microseconds(values)
-    return numbers(values).astype(np.float64)
+    return column_numbers(values)
 
 
 def _find(values: FloatArray, least: float, thresholds: FloatArray) -> Int32Array:

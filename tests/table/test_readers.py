@@ -13,10 +13,10 @@ import pickle
 import sqlite3
 import zipfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,9 +25,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpsynth_core.errors import IntakeError, ParameterError
-from dpsynth_core.table.readers import csv as text
+from dpsynth_core.privacy.budget import Budget, Guarantee
+from dpsynth_core.table.file_layout import DEFAULT_MISSING, layout_of
+from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.readers.limits import Limits
 from dpsynth_core.table.readers.read import read_table
+from dpsynth_core.table.schema import Schema
+from dpsynth_core.table.suggest import suggest_schema
 
 SECRET = "Zq7SECRETzQ"  # noqa: S105
 SMALL = Limits(bytes=10_000_000, decompressed_bytes=50_000_000)
@@ -141,7 +145,7 @@ def shared_strings(*texts: str) -> dict[str, str]:
         ('a,b\r1,x\r2,"y\rz"\r', [["1", "x"], ["2", "y\rz"]]),
         ("a,b\n1,37°36'37.8\"N\n", [["1", "37°36'37.8\"N"]]),
         ('k,v\n1,"{""t"": ""P"", ""c"": [102.0, 0.5]}"\n', [["1", '{"t": "P", "c": [102.0, 0.5]}']]),
-        ("\n\na,b\n\n1,x\n\n", [["1", "x"]]),
+        ("\n\na,b\n\n1,x\n\n", [[None, None], ["1", "x"], [None, None]]),
         ('a, b\n1, "x, y"\n2, "z"\n', [["1", "x, y"], ["2", "z"]]),
         ("a,b\n1,x\n2", [["1", "x"], ["2", None]]),
         ("sep=;\na;b\n1;x,y\n", [["1", "x,y"]]),
@@ -161,7 +165,7 @@ def test_delimiter_is_found(delimiter: str) -> None:
     rows = [["name", "age", "city"], ["Ann", "31", "Oslo"], ["Bob", "44", "Rome"]]
     table = read_table("\n".join(delimiter.join(row) for row in rows).encode())
     assert list(table.columns) == ["name", "age", "city"]
-    assert kinds(table) == ["str", "int64", "str"]
+    assert kinds(table) == ["str", "str", "str"]
 
 
 @pytest.mark.parametrize(
@@ -253,57 +257,106 @@ def test_over_long_name_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cells", "kind", "values"),
+    ("cells", "kind", "bounds"),
     [
-        (["1", "-2", "0"], "int64", [1, -2, 0]),
-        (["1", "", "3"], "Int64", [1, None, 3]),
-        (["1.5", "2", "-0.25", ".5", "1e3"], "float64", [1.5, 2.0, -0.25, 0.5, 1000.0]),
-        (["1.5", "NA"], "float64", [1.5, None]),
-        (["True", "False"], "bool", [True, False]),
-        (["TRUE", "", "false"], "boolean", [True, None, False]),
-        (["00123", "45678"], "str", ["00123", "45678"]),
-        (["-012", "3"], "str", ["-012", "3"]),
-        (["0x1F", "2"], "str", ["0x1F", "2"]),
-        (["0.5", "0"], "float64", [0.5, 0.0]),
-        (["9223372036854775807"], "int64", [2**63 - 1]),
-        (["92233720368547758070", "1"], "str", ["92233720368547758070", "1"]),
-        (["92233720368547758070", "1.5"], "float64", [92233720368547758070.0, 1.5]),
-        (["+4912345", "+491"], "str", ["+4912345", "+491"]),
-        (["+1.5", "-2.5"], "float64", [1.5, -2.5]),
-        ([" 1", "2 ", " NA "], "Int64", [1, 2, None]),
-        ([" x", "y "], "str", [" x", "y "]),
-        (["None", "N", "n/a", "-"], "str", ["None", "N", "n/a", "-"]),
-        ([*text.MISSING[1:], "x"], "str", [None] * 7 + ["x"]),
-        (["NAN", "1.5"], "str", ["NAN", "1.5"]),
-        (["NA", "NULL"], "float64", [None, None]),
-        (["1", "x"], "str", ["1", "x"]),
-        (["1e999", "1"], "float64", [np.inf, 1.0]),
-        (["3,14", "2,5"], "str", ["3,14", "2,5"]),
+        (["1", "-2", "0"], "integer", (-2, 1)),
+        (["1", "", "3", "2"], "integer", (1, 3)),
+        (["1.5", "2", "-0.25", ".5", "1e3"], "continuous", None),
+        (["1.5", "NA", "7"], "continuous", None),
+        (["True", "False"], "boolean", None),
+        (["TRUE", "", "false"], "boolean", None),
+        (["00123", "45678"], "categorical", None),
+        (["-012", "3"], "categorical", None),
+        (["0x1F", "2"], "categorical", None),
+        (["92233720368547758070", "1"], "categorical", None),
+        (["+4912345", "+491"], "categorical", None),
+        (["+1.5", "-2.5"], "continuous", None),
+        ([" 1", "2 ", " NA ", "5"], "integer", (1, 5)),
+        (["None", "N", "n/a", "-"], "categorical", None),
+        (["NAN", "1.5"], "categorical", None),
+        (["1", "x"], "categorical", None),
+        (["3,14", "2,5", "1,5"], "continuous", None),
     ],
 )
-def test_types_of_text_columns(cells: list[str], kind: str, values: list[Any]) -> None:
+def test_text_stays_text_and_its_kind_is_only_suggested(
+    cells: list[str], kind: str, bounds: tuple[int, int] | None
+) -> None:
     out = io.StringIO()
     csv.writer(out).writerows([["id", "v"], *([f"r{i}", cell] for i, cell in enumerate(cells))])
-    column = read_table(out.getvalue().encode(), header=True)["v"]
-    assert str(column.dtype) == kind
-    assert [None if pd.isna(value) else value for value in column] == values
+    table = read_table(out.getvalue().encode(), header=True)
+    assert kinds(table) == ["str", "str"]
+    expected = [None if cell.strip() in DEFAULT_MISSING else cell for cell in cells]
+    assert [None if pd.isna(value) else value for value in table["v"]] == expected
+    column = suggest_schema(table)["v"]
+    assert column.kind == kind
+    assert column.nullable == (None in expected)
+    if bounds is not None:
+        assert column.lower is not None
+        assert column.lower <= bounds[0]
+        assert column.upper >= bounds[1]
 
 
-def test_decimal_commas_of_european_files() -> None:
-    table = read_table(b"a;b;c;d\n3,14;1,5;0,5;1,5\n2;x;;1.5\n")
-    assert kinds(table) == ["float64", "str", "float64", "str"]
-    assert table["a"].tolist() == [3.14, 2.0]
-    assert kinds(read_table(b"a;b\n00,5;1\n1,5;2\n"))[0] == "str"
+@pytest.mark.parametrize(
+    ("content", "sentence", "thousands"),
+    [
+        (b"a;b\n3,14;1\n2,5;2\n", "semicolon-separated, UTF-8, decimal comma, header in row 1", ""),
+        (b"a;b\n1.234,5;1\n2,5;2\n", "semicolon-separated, UTF-8, decimal comma, header in row 1", "."),
+        (b'a,b\n"1,234.5",1\n"12,000",2\n', "comma-separated, UTF-8, decimal point, header in row 1", ","),
+        (b"a\tb\n1.5\t2\n", "tab-separated, UTF-8, decimal point, header in row 1", ""),
+        (b"1|2\n3|4\n", "separated by |, UTF-8, decimal point, no header", ""),
+        ("a;b\n5€;1\n".encode("cp1252"), "semicolon-separated, Windows-1252, decimal point, header in row 1", ""),
+        (b"sep=;\na;b\n1;2\n", "semicolon-separated, UTF-8, decimal point, header in row 2", ""),
+    ],
+)
+def test_the_layout_is_suggested_in_one_plain_line(content: bytes, sentence: str, thousands: str) -> None:
+    layout = layout_of(read_table(content).attrs)
+    assert layout is not None
+    assert layout.sentence() == sentence
+    assert layout.thousands == thousands
+    assert suggest_schema(read_table(content)).file == layout
+
+
+def test_a_declared_layout_is_kept_to() -> None:
+    """What sniffing would say does not matter: the schema says how the file is laid out."""
+    facts = {
+        "columns": [{"name": "x", "kind": "continuous", "lower": 0, "upper": 9, "public": True}],
+        "file": {"delimiter": ";", "decimal": ",", "missing": ["?"]},
+    }
+    schema = Schema.from_dict(facts)
+    table = read_table(b"x;y\n1,5;a,b\n?;NA\n\n2.5\n", schema)
+    assert [None if pd.isna(cell) else cell for cell in table["x"]] == ["1,5", None, None, "2.5"]
+    assert [None if pd.isna(cell) else cell for cell in table["y"]] == ["a,b", "NA", None, None]
+    assert layout_of(table.attrs) == schema.file
+    assert PrivateTable(table, schema).positions("x").values.tolist() == [1.5, 4.5, 4.5, 4.5]
+    assert Schema.from_json(schema.to_json()) == schema
+
+
+def test_a_guessed_layout_voids_the_guarantee() -> None:
+    content = b"x\n1\n2\n"
+    columns = [{"name": "x", "kind": "integer", "lower": 0, "upper": 9, "public": True}]
+    undeclared = Schema.from_dict({"columns": columns})
+    declared = Schema.from_dict({"columns": columns, "file": {"format": "text"}})
+    proven = Guarantee(status="proven", budget=Budget.of(1))
+    guessed = PrivateTable(read_table(content), undeclared).judge(proven)
+    assert guessed.status == "void"
+    assert "layout" in " ".join(guessed.caveats)
+    assert PrivateTable(read_table(content, undeclared), undeclared).judge(proven).status == "void"
+    assert PrivateTable(read_table(content, declared), declared).judge(proven).status == "proven"
+    # A person who declares what was guessed makes it a public fact.
+    accepted = replace(undeclared, file=suggest_schema(read_table(content)).file)
+    assert PrivateTable(read_table(content), accepted).judge(proven).status == "proven"
+    # A table that comes from no file begins with its own cells.
+    assert PrivateTable(pd.DataFrame({"x": [1, 2]}), undeclared).judge(proven).status == "proven"
 
 
 def test_result_can_be_changed_in_place() -> None:
     csv_table = read_table(b"a,b,c,d\n1,1.5,,True\n2,2.5,4,False\n")
     parquet_table = read_table(parquet(pa.table({"a": [1, 2], "b": [1.5, 2.5], "c": [None, 4]})))
     for table in (csv_table, parquet_table):
-        table.loc[0, "a"] = 9
-        table.loc[0, "b"] = 9.5
-        table.loc[0, "c"] = 9
-        assert table.loc[0, ["a", "b", "c"]].tolist() == [9, 9.5, 9]
+        new = ["9", "9.5", "9"] if table["a"].dtype == "str" else [9, 9.5, 9]
+        for name, value in zip("abc", new, strict=True):
+            table.loc[0, name] = value
+        assert table.loc[0, ["a", "b", "c"]].tolist() == new
 
 
 LETTERS = st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"])
@@ -330,16 +383,15 @@ def test_any_written_text_is_read_back(rows: list[list[str]]) -> None:
         (b"\xef\xbb\xbf", "empty"),
         (b"a,b\n", "no rows"),
         (b"a,b", "no rows"),
-        (b"a,b\n1,2\n3,4,5\n", "Line 3 has 3 fields"),
-        (b'a,b\n1,"x\ny"\n\n3,4,5\n', "Line 5 has 3 fields"),
-        (b"Report 2020\n\nid,name,x\n1,2,3\n4,5,6\n", "Line 3 has 3 fields"),
+        (b"a,b\n1,2\n3,4,5\n", "Line 3 has more than"),
+        (b'a,b\n1,"x\ny"\n\n3,4,5\n', "Line 5 has more than"),
+        (b"Report 2020\n\nid,name,x\n1,2,3\n4,5,6\n", "Line 3 has more than"),
         (b'a,b\n1,2\n3,"4\n5,6\n', "line 3 is never closed"),
         (b'a,b\n5" pipe,2\n3,"4\n5,6', "line 3 is never closed"),
         (b"\x00\x01\x02\x03\xff\xfe" * 50, "readable text"),
         (bytes(range(1, 32)) * 9, "readable text"),
         (b"a,b\n1,\x00\n", "readable text"),
         (b"\xff\xfea\x00,\x00b", "cut short"),
-        (b"\xef\xbb\xbfa,b\n\xff,2\n", "save it again as CSV UTF-8"),
     ],
 )
 def test_text_that_is_no_table_is_refused(content: bytes, part: str) -> None:
@@ -348,6 +400,7 @@ def test_text_that_is_no_table_is_refused(content: bytes, part: str) -> None:
 
 def test_cell_too_long_for_one_record() -> None:
     assert "line 2" in refusal(b'a,b\n1,"' + b"x" * 140_000 + b"\n" * 5)
+    assert len(read_table(b"a,b\n1," + b"x" * 140_000 + b"\n")["b"][0]) == 140_000
     assert "first line" in refusal(b"a" * 300_000 + b"\n1\n")
 
 
@@ -371,17 +424,10 @@ def test_limits_must_be_positive() -> None:
 def test_limits_hold_for_every_format(make: Callable[[list[list[Any]]], bytes]) -> None:
     content = make([["a", "b", "c"], *([f"x{n}", "long" * 10, n] for n in range(20))])
     assert read_table(content).shape == (20, 3)
-    assert read_table(content, limits=Limits(rows=20, columns=3, field_characters=40)).shape == (20, 3)
+    assert read_table(content, limits=Limits(rows=20, columns=3)).shape == (20, 3)
     assert "more than 19 rows" in refusal(content, limits=Limits(rows=19))
     assert "more than 2 columns" in refusal(content, limits=Limits(columns=2))
-    assert "column 2 has more than 39 characters" in refusal(content, limits=Limits(field_characters=39))
     assert "larger than 50 bytes" in refusal(content, limits=Limits(bytes=50))
-
-
-def test_length_is_counted_in_characters() -> None:
-    content = "a,b\n1,ééé\n".encode()
-    assert read_table(content, limits=Limits(field_characters=3)).shape == (1, 2)
-    refusal(content, limits=Limits(field_characters=2))
 
 
 def test_unpacked_size_is_limited() -> None:
@@ -495,11 +541,11 @@ def test_parquet_types() -> None:
     moment = dt.datetime(2020, 1, 2, 3, 4, 5)
     columns = {
         "small": (pa.array([1, 2], pa.int8()), "int64"),
-        "unsigned": (pa.array([1, 2], pa.uint64()), "int64"),
+        "unsigned": (pa.array([1, 2], pa.uint64()), "float64"),
         "huge": (pa.array([1, 2**64 - 1], pa.uint64()), "float64"),
         "gaps": (pa.array([1, None], pa.int32()), "Int64"),
         "half": (pa.array([1.5, None], pa.float32()), "float64"),
-        "money": (pa.array([decimal.Decimal("1.25"), None]), "float64"),
+        "money": (pa.array([decimal.Decimal("1.25"), None]), "str"),
         "flag": (pa.array([True, False]), "bool"),
         "maybe": (pa.array([True, None]), "boolean"),
         "word": (pa.array(["NA", None]), "str"),
@@ -516,7 +562,7 @@ def test_parquet_types() -> None:
     assert table["word"].iloc[0] == "NA"
     assert table["day"].iloc[0] == pd.Timestamp(2020, 1, 2)
     assert table["gaps"].isna().tolist() == [False, True]
-    assert table["money"].iloc[0] == 1.25
+    assert table["money"].iloc[0] == "1.25"
 
 
 def test_parquet_index_and_names() -> None:
@@ -574,22 +620,14 @@ def test_workbook_types() -> None:
     ]
     table = read_table(workbook(sheet_xml(rows)))
     assert list(table.columns) == rows[0]
-    assert kinds(table) == [
-        "int64",
-        "Int64",
-        "float64",
-        "bool",
-        "boolean",
-        "datetime64[us]",
-        "str",
-        "str",
-        "str",
-        "float64",
-    ]
-    assert table["mixed"].tolist() == ["5", "five", "2020-01-02"]
+    float_, text, cells = "float64", "str", "object"
+    assert kinds(table) == [float_, cells, float_, cells, cells, cells, text, cells, text, text]
+    assert table["mixed"].tolist() == [5.0, "five", day]
     assert table["code"].tolist() == ["007", "008", "9"]
-    assert table["day"].iloc[0] == pd.Timestamp(day)
-    assert table["word"].isna().tolist() == [False, True, False]
+    assert table["day"].iloc[0] == day
+    found = {column.name: column.kind for column in suggest_schema(table)}
+    assert (found["whole"], found["gaps"], found["part"]) == ("integer", "categorical", "continuous")
+    assert (found["flag"], found["maybe"], found["day"]) == ("boolean", "boolean", "date")
 
 
 def test_formulas_are_never_evaluated() -> None:
@@ -600,9 +638,9 @@ def test_formulas_are_never_evaluated() -> None:
         + '<row r="4"><c r="A4"><v>8</v></c></row>'
     )
     table = read_table(workbook(rows))
-    assert table["a"].tolist() == [7, 8]
+    assert [None if pd.isna(cell) else cell for cell in table["a"]] == [7, None, 8]
     assert table["b"].iloc[0] == "kept"
-    assert table["b"].isna().tolist() == [False, True]
+    assert table["b"].isna().tolist() == [False, True, True]
 
 
 def test_first_sheet_with_data_is_read() -> None:
@@ -619,7 +657,7 @@ def test_workbook_shared_texts_and_blank_rows() -> None:
         '<row r="5"><c r="B5"><v>1</v></c>\n<c r="C5" t="s"><v>2</v></c></row>'
     )
     table = read_table(workbook(rows, extra=shared_strings("n", "w", "word")))
-    assert table.to_dict("list") == {"n": [1], "w": ["word"]}
+    assert table.astype(object).where(table.notna(), None).to_dict("list") == {"n": [None, 1], "w": [None, "word"]}
 
 
 @pytest.mark.parametrize(
@@ -654,7 +692,6 @@ def secret_files() -> dict[str, bytes]:
         "too many fields": f"a,b\n{line}{SECRET},{SECRET},{SECRET}\n".encode(),
         "open quote": f'a,b\n{line}1,"{SECRET}\n'.encode(),
         "open quote early": f'"{SECRET},b\n{line}'.encode(),
-        "long cell": f"a,b\n1,{SECRET * 4_000}\n".encode(),
         "long name": f"{SECRET * 100},b\n1,2\n".encode(),
         "huge name": f"{SECRET * 50_000},b\n1,2\n".encode(),
         "zero byte": f"a,b\n{line}\0".encode(),
@@ -669,22 +706,19 @@ def secret_files() -> dict[str, bytes]:
         "broken parquet": flat.replace(SECRET.encode(), b"\xff" * len(SECRET)),
         "short parquet": flat[: len(flat) // 2],
         "broken sheet": workbook(f'<row r="1"><c r="{SECRET}"><v>{SECRET}</v></c></row>'),
-        "odd number": workbook(f'<row r="1"><c r="A1"><v>{SECRET}</v></c></row>'),
         "odd index": workbook(f'<row r="1"><c r="A1" t="s"><v>{SECRET}</v></c></row>'),
         "cut sheet": sheet[:-30],
         "no sheet": archive({"xl/workbook.xml": SECRET}),
-        "wide sheet": sheet,
     }
 
 
 @pytest.mark.parametrize("name", secret_files())
 def test_no_refusal_contains_a_cell(name: str, tmp_path: Path) -> None:
     content = secret_files()[name]
-    limits = Limits(field_characters=8) if name == "wide sheet" else SMALL
-    assert SECRET not in refusal(content, limits=limits)
+    assert SECRET not in refusal(content, limits=SMALL)
     path = tmp_path / "file"
     path.write_bytes(content)
-    assert SECRET not in refusal(path, limits=limits)
+    assert SECRET not in refusal(path, limits=SMALL)
 
 
 def only_refuses(content: bytes) -> None:

@@ -43,6 +43,10 @@ class Design:
     """The outcome in [-1, 1]; for two labels -1 or 1."""
     X: FloatArray
     """One line per row, one column per term, in [-1, 1]."""
+    rows: int
+    """Of the table, with or without an outcome: public, unlike ``n`` where an outcome may be missing."""
+    nullable: bool
+    """Whether an outcome may be missing, as declared."""
 
     @property
     def n(self) -> int:
@@ -52,7 +56,9 @@ class Design:
     def only(self, kept: Sequence[int]) -> Design:
         """With some of the terms."""
         terms = tuple(self.terms[i] for i in kept)
-        return Design(outcome=self.outcome, terms=terms, y=self.y, X=self.X[:, list(kept)])
+        return Design(
+            outcome=self.outcome, terms=terms, y=self.y, X=self.X[:, list(kept)], rows=self.rows, nullable=self.nullable
+        )
 
 
 def build(table: PrivateTable, outcome: str, predictors: Iterable[str]) -> Design:
@@ -80,7 +86,7 @@ def build(table: PrivateTable, outcome: str, predictors: Iterable[str]) -> Desig
         terms += own
     X = np.column_stack(blocks) if blocks else np.zeros((table.n, 0))
     kept = slice(None) if gaps is None else ~gaps
-    return Design(outcome=left[0], terms=tuple(terms), y=y[kept], X=X[kept])
+    return Design(outcome=left[0], terms=tuple(terms), y=y[kept], X=X[kept], rows=table.n, nullable=column.nullable)
 
 
 def can_be_outcome(column: Column) -> bool:

@@ -43,7 +43,8 @@ def functional_mechanism(design: Design, noise: Noise, *, logistic: bool = False
     A = np.zeros((d, d))
     A[upper] = noisy[: len(upper[0])]
     A = A + np.triu(A, 1).T
-    A[0, 0] = design.n
+    if not design.nullable:
+        A[0, 0] = design.rows  # public; otherwise how many rows have an outcome is a moment like any other
     # Section 6 of the paper: a ridge of four standard deviations of the noise, then the eigenvalues that are positive.
     ridge = 4 * math.sqrt(2) * cost / float(epsilon)
     unit = _solve(A + ridge * np.eye(d), noisy[len(upper[0]) :] / 2, floor=0.0)
@@ -53,15 +54,15 @@ def functional_mechanism(design: Design, noise: Noise, *, logistic: bool = False
 def k_norm_mechanism(design: Design, noise: Noise, *, logistic: bool = False) -> FloatArray:
     """Coefficients from moments with noise of density exp(-epsilon |v|_inf / 2) (Awan & Slavković).
 
-    Every moment is taken so that it lies in [-1, 1] for one row: x_j, 2 x_j^2 - 1, x_j x_k, w, w x_j. Replacing a row
-    moves none by more than 2. The noise is drawn with floats, which is good for comparing and not for releasing.
+    Every moment is taken so that it lies in [-1, 1] for one row: x_j, 2 x_j^2 - 1, x_j x_k, w, w x_j, all of them zero
+    without an outcome, and 1 or -1 for having one. Replacing a row moves none by more than 2. The noise is drawn with floats, which is good for comparing and not for releasing.
     """
     points, w = _grid(design)
     d = points.shape[1]
     upper = np.triu_indices(d, 1)
     products, linear = points.T @ points / STEPS**2, points.T @ w / STEPS**2
     squares = 2 * np.diag(products)[1:] - design.n
-    moments = np.concatenate([products[upper], squares, linear])
+    moments = np.concatenate([products[upper], squares, [2 * design.n - design.rows], linear])
     noise.open_charge("l-infinity mechanism", sensitivity=2, epsilon=noise.budget.epsilon)
     # A point of the unit cube times a Gamma(m + 1) radius has that density: their Algorithm for K = the cube.
     radius = float(special.gammaincinv(len(moments) + 1, noise.uniform(1)[0])) * 2 / float(noise.budget.epsilon)
@@ -69,7 +70,8 @@ def k_norm_mechanism(design: Design, noise: Noise, *, logistic: bool = False) ->
     A = np.zeros((d, d))
     A[upper] = noisy[: len(upper[0])]
     A = A + A.T
-    np.fill_diagonal(A, np.append(design.n, (noisy[len(upper[0]) : len(upper[0]) + d - 1] + design.n) / 2))
+    present = (noisy[-d - 1] + design.rows) / 2 if design.nullable else design.rows
+    np.fill_diagonal(A, np.append(present, (noisy[len(upper[0]) : len(upper[0]) + d - 1] + present) / 2))
     # Directions that vary less than the noise's mean size, radius / 2, cannot be told from it.
     floor = (len(moments) + 1) / float(noise.budget.epsilon)
     unit = _solve(A, noisy[-d:], floor=floor)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import io
 import lzma
-import math
 import re
 import struct
 import zipfile
@@ -21,9 +20,11 @@ import pandas as pd
 from python_calamine import CalamineError, CalamineWorkbook, SheetVisibleEnum
 
 from dpsynth_core.errors import IntakeError
-from dpsynth_core.table.readers import csv as text
+from dpsynth_core.table.cells import cell_text
+from dpsynth_core.table.file_layout import FileLayout
 from dpsynth_core.table.readers.frames import frame
-from dpsynth_core.table.readers.limits import NO_ROWS, WANTED, Limits, check_shape, too_long, too_unpacked
+from dpsynth_core.table.readers.limits import NO_ROWS, WANTED, Limits, check_shape, too_unpacked
+from dpsynth_core.table.readers.sniff import clean_names, has_header
 
 ExcelCell: TypeAlias = "float | str | bool | dt.date | dt.time | dt.timedelta"
 
@@ -52,10 +53,12 @@ _MAX_MEMBERS = 10_000
 _CELL_BYTES = 64  # a cell of a sheet takes 32 bytes, and the sheet is held twice for a moment
 
 
-def read_xlsx(data: bytes, limits: Limits, header: bool | None) -> pd.DataFrame:
-    """The first sheet with data in the bytes of an Excel file."""
+def read_xlsx(
+    data: bytes, layout: FileLayout | None, limits: Limits, header: bool | None = None
+) -> tuple[FileLayout, pd.DataFrame]:
+    """A sheet in the bytes of an Excel file, by its declared layout or (without one) by the layout it seems to have."""
     try:
-        rows = _first_sheet(_checked_archive(data, limits))
+        name, rows = _sheet(_checked_archive(data, limits), None if layout is None else layout.sheet)
     except IntakeError:
         raise
     except (*_ZIP_ERRORS, CalamineError):
@@ -64,16 +67,44 @@ def read_xlsx(data: bytes, limits: Limits, header: bool | None) -> pd.DataFrame:
         if type(error).__name__ != "PanicException":  # how the sheet parser reports a defect of its own
             raise
         raise IntakeError(_DAMAGED_XLSX) from None
-    if not rows:
-        raise IntakeError("No sheet of this Excel file has any data; upload one with at least one row.")
-    sample = [[_label(cell) for cell in row] for row in rows[:1_000]]
-    named = text.has_header(sample) if header is None else header
-    names = text.clean_names(sample[0] if named else [""] * len(sample[0]))
-    if len(rows) == int(named):
+    if layout is None:
+        layout = _sniffed(name, rows, header)
+    first = layout.skip_rows + layout.header
+    titles = rows[layout.skip_rows][layout.skip_columns :] if layout.header and len(rows) > layout.skip_rows else []
+    width = layout.fields or len(titles)
+    height = layout.rows or max(0, len(rows) - first)
+    if any(cell != "" for row in rows[first:] for cell in row[layout.skip_columns + width :]):
+        raise IntakeError(
+            f"A row of this sheet has cells to the right of its {width} columns; delete what lies outside the table, "
+            "or declare how many columns it has."
+        )
+    if len(rows) > first + height:
+        raise IntakeError(f"This sheet has more than the {height:,} rows that are declared for it.")
+    if not height or not width:
         raise IntakeError(NO_ROWS)
-    check_shape(len(rows) - int(named), len(names), limits)
-    columns = enumerate(zip(*rows[int(named) :], strict=True), start=1)
-    return frame(names, (_sheet_column(cells, number, limits) for number, cells in columns))
+    check_shape(height, width, limits)
+    names = clean_names([_title(cell) for cell in titles[:width]] + [""] * (width - len(titles)))
+    return layout, frame(names, (_column(rows, first, height, layout.skip_columns + i) for i in range(width)))
+
+
+def _sniffed(sheet: str, rows: Sequence[Sequence[ExcelCell]], header: bool | None) -> FileLayout:
+    filled = [i for i, row in enumerate(rows) if any(cell != "" for cell in row)]
+    if not filled:
+        raise IntakeError("No sheet of this Excel file has any data; upload one with at least one row.")
+    left = min(next(i for i, cell in enumerate(rows[row]) if cell != "") for row in filled)
+    sample = [[_title(cell) for cell in row[left:]] for row in rows[filled[0] : filled[0] + 1_000]]
+    named = has_header(sample) if header is None else header
+    if filled[-1] == filled[0] and named:
+        raise IntakeError(NO_ROWS)
+    return FileLayout(
+        format="excel",
+        sheet=sheet,
+        skip_rows=filled[0],
+        skip_columns=left,
+        header=named,
+        fields=len(rows[0]) - left,
+        rows=filled[-1] + 1 - filled[0] - named,
+    )
 
 
 def _checked_archive(data: bytes, limits: Limits) -> io.BytesIO:
@@ -207,53 +238,29 @@ def _refuse_doctype(*_: Any) -> None:
     raise IntakeError(_DAMAGED_XLSX)
 
 
-def _first_sheet(unpacked: io.BytesIO) -> list[list[ExcelCell]]:
-    """Return the filled rows of the first sheet with data; a hidden sheet counts only if no other has any."""
+def _sheet(unpacked: io.BytesIO, wanted: str | None) -> tuple[str, list[list[ExcelCell]]]:
+    """The rows of a sheet from its first cell on: the named one, or the first with data, hidden ones last."""
     with CalamineWorkbook.from_filelike(unpacked) as workbook:
         sheets = sorted(workbook.sheets_metadata, key=lambda sheet: sheet.visible != SheetVisibleEnum.Visible)
-        for sheet in sheets:
-            rows = workbook.get_sheet_by_name(sheet.name).to_python()
-            filled = [row for row in rows if any(cell != "" for cell in row)]
-            if filled:
-                return filled
-    return []
+        names = [sheet.name for sheet in sheets]
+        if wanted is not None and wanted not in names:
+            raise IntakeError("This Excel file has no sheet of the declared name; declare which sheet holds the table.")
+        for name in names if wanted is None else [wanted]:
+            rows = workbook.get_sheet_by_name(name).to_python(skip_empty_area=False)
+            if wanted is not None or any(cell != "" for row in rows for cell in row):
+                return name, rows
+    raise IntakeError("No sheet of this Excel file has any data; upload one with at least one row.")
 
 
-def _sheet_column(cells: Sequence[ExcelCell], number: int, limits: Limits) -> pd.Series:
-    gaps = [isinstance(cell, str) and cell.strip() in text.MISSING for cell in cells]
-    kinds = {type(cell) for cell, gap in zip(cells, gaps, strict=True) if not gap}
-    values = [None if gap else cell for cell, gap in zip(cells, gaps, strict=True)]
-    if not kinds:
-        return pd.Series(np.full(len(cells), np.nan))
-    if kinds == {bool}:
-        return pd.Series(values, dtype="boolean" if any(gaps) else "bool")
-    if kinds <= {int, float}:
-        return _number_column(values, gaps)
-    if kinds <= {dt.date, dt.datetime}:
-        return pd.Series(np.array(values, dtype="datetime64[us]"))
-    labels = [None if value is None else _label(value) for value in values]
-    if any(label is not None and len(label) > limits.field_characters for label in labels):
-        raise IntakeError(too_long(number, limits))
-    return pd.Series(labels, dtype="str")
+def _column(rows: Sequence[Sequence[ExcelCell]], first: int, height: int, index: int) -> pd.Series[Any]:
+    """The cells of a column as they are; an empty one, or one that the sheet does not reach, is missing."""
+    cells = [row[index] if index < len(row) else "" for row in rows[first : first + height]]
+    values = [None if isinstance(cell, str) and not cell.strip() else cell for cell in cells]
+    values += [None] * (height - len(values))
+    kinds = {type(value) for value in values}
+    # How a column is stored has no say in what its cells mean (table/cells.py); floats only save memory.
+    return pd.Series(values, dtype=np.float64 if kinds == {float} else str if kinds <= {str, type(None)} else object)
 
 
-def _number_column(values: Sequence[Any], gaps: Sequence[bool]) -> pd.Series:
-    # Excel keeps every number as a fraction; whole ones are exact up to 2**53.
-    numbers = np.array([math.nan if value is None else value for value in values], dtype=np.float64)
-    known = numbers[~np.asarray(gaps)]
-    if not (np.isfinite(known).all() and (known == np.round(known)).all() and (abs(known) <= 2**53).all()):
-        return pd.Series(numbers)
-    integers = np.where(gaps, 0, numbers).astype(np.int64)
-    return pd.Series(pd.arrays.IntegerArray(integers, np.asarray(gaps))) if any(gaps) else pd.Series(integers)
-
-
-def _label(cell: ExcelCell) -> str:
-    if isinstance(cell, bool):
-        return str(cell).upper()
-    if isinstance(cell, dt.datetime):
-        return cell.isoformat(sep=" ")
-    if isinstance(cell, dt.date | dt.time):
-        return cell.isoformat()
-    if isinstance(cell, float) and cell.is_integer() and abs(cell) <= 2**53:
-        return str(int(cell))
-    return str(cell)
+def _title(cell: ExcelCell) -> str:
+    return str(cell).upper() if isinstance(cell, bool) else cell_text(cell)

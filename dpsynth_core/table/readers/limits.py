@@ -18,8 +18,7 @@ class Limits:
     rows: int = 10_000_000
     """Rows, the header not counted."""
     columns: int = 1_000
-    field_characters: int = 32_768
-    """Characters in one cell; Excel itself stops at 32,767."""
+    """Columns."""
     decompressed_bytes: int = 2_048 * _MIB
     """Size of a Parquet or Excel table once unpacked, as declared and as found."""
 
@@ -51,14 +50,6 @@ def check_shape(rows: int, columns: int, limits: Limits) -> None:
         raise IntakeError(f"This table has more than {limits.columns:,} columns; remove those that you do not need.")
     if rows > limits.rows:
         raise IntakeError(f"This table has more than {limits.rows:,} rows; upload a smaller extract of it.")
-
-
-def too_long(number: int, limits: Limits) -> str:
-    """What to say of a cell that is too long; which cell it is stays unsaid, its column is enough."""
-    return (
-        f"A cell in column {number} has more than {limits.field_characters:,} characters; shorten it, or check "
-        "that no quotation mark is missing."
-    )
 
 
 def too_unpacked(limits: Limits) -> str:

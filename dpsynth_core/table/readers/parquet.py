@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dpsynth_core.errors import IntakeError
-from dpsynth_core.table.readers import csv as text
 from dpsynth_core.table.readers.frames import frame, series_of
-from dpsynth_core.table.readers.limits import NO_ROWS, Limits, check_shape, too_long, too_unpacked
+from dpsynth_core.table.readers.limits import NO_ROWS, Limits, check_shape, too_unpacked
+from dpsynth_core.table.readers.sniff import clean_names
 
 _DAMAGED_PARQUET = "This Parquet file is damaged or was cut short; export or download it again."
 _PARQUET_ERRORS = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError)
@@ -35,7 +35,7 @@ def _parquet_columns(data: bytes, limits: Limits) -> tuple[list[str], list[pa.Ch
         limits.decompressed_bytes
     ):
         raise IntakeError(too_unpacked(limits))
-    names = text.clean_names(schema.names)
+    names = clean_names(schema.names)
     for name, kind in zip(names, schema.types, strict=True):
         _check_kind(name, kind)
     # Texts are read as dictionaries: a long one repeated many times is then held once until it is weighed.
@@ -47,11 +47,11 @@ def _parquet_columns(data: bytes, limits: Limits) -> tuple[list[str], list[pa.Ch
         batch.validate(full=True)  # declared sizes, offsets and encodings may all be false
         rows += batch.num_rows
         check_shape(rows, len(names), limits)
-        for i, column in enumerate(batch.columns):
-            held += _weight(column, i + 1, limits)
+        for index, column in enumerate(batch.columns):
+            held += _weight(column)
             if held > limits.decompressed_bytes:
                 raise IntakeError(too_unpacked(limits))
-            pieces[i].append(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
+            pieces[index].append(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
     if rows == 0:
         raise IntakeError(NO_ROWS)
     return names, [pa.chunked_array(arrays) for arrays in pieces]
@@ -78,30 +78,26 @@ def _check_kind(name: str, kind: pa.DataType) -> None:
     )
 
 
-def _weight(column: pa.Array, number: int, limits: Limits) -> int:
-    """Return the bytes that a piece of a column will take, having checked its texts."""
+def _weight(column: pa.Array) -> int:
+    """Return the bytes that a piece of a column will take."""
     if not pa.types.is_dictionary(column.type):
         return max(int(column.nbytes), 8 * len(column))
     if not _is_text(column.type.value_type):
         return 8 * len(column)
-    if text.exceeds(column.dictionary, limits.field_characters):
-        raise IntakeError(too_long(number, limits))
     lengths = pc.cast(pc.binary_length(column.dictionary), pa.int64())
     return int(pc.sum(lengths.take(column.indices)).as_py() or 0) + 8 * len(column)
 
 
 def _standard(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Convert to one of the types that a table may have."""
+    """Convert to one of the types that a table may have, by the column's type alone."""
     kind, is_a = column.type, pa.types
-    if is_a.is_uint64(kind):
-        top = pc.max(column).as_py() or 0
-        return column.cast(pa.int64() if top < 2**63 else pa.float64(), safe=False)
-    if is_a.is_integer(kind):
+    if is_a.is_integer(kind) and not is_a.is_uint64(kind):
         return column.cast(pa.int64())
-    if is_a.is_floating(kind) or is_a.is_decimal(kind) or is_a.is_null(kind):
+    if is_a.is_floating(kind) or is_a.is_null(kind) or is_a.is_uint64(kind):
         return column.cast(pa.float64(), safe=False)
     if is_a.is_date(kind):
         return column.cast(pa.timestamp("s" if is_a.is_date32(kind) else "ms"))
     if is_a.is_timestamp(kind):
         return column.cast(pa.timestamp(kind.unit))  # a time zone is dropped: the clock is UTC's
+    # Decimals as text: their digits are what the cell says, and Arrow rounds them twice on the way to a double.
     return column if is_a.is_boolean(kind) else column.cast(pa.string())

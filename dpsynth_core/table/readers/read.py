@@ -8,17 +8,17 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
+from typing import TypeAlias
 
 import pandas as pd
 import pyarrow as pa
 
 from dpsynth_core.errors import IntakeError
-from dpsynth_core.table.readers import csv as text
-from dpsynth_core.table.readers.excel import read_xlsx
+from dpsynth_core.table.file_layout import FileFormat, FileLayout, remember_layout
 from dpsynth_core.table.readers.frames import frame, series_of
-from dpsynth_core.table.readers.limits import DEFAULT_LIMITS, NO_ROWS, WANTED, Limits, check_shape, too_large, too_long
-from dpsynth_core.table.readers.parquet import read_parquet
+from dpsynth_core.table.readers.limits import DEFAULT_LIMITS, NO_ROWS, WANTED, Limits, check_shape, too_large
+from dpsynth_core.table.readers.sniff import EMPTY, clean_names, sniff_text
+from dpsynth_core.table.schema import Schema
 
 _FOREIGN = (
     (rb"\x89PNG", "a PNG image"),
@@ -52,37 +52,65 @@ _SIGNATURES = tuple((re.compile(magic, re.DOTALL), kind) for magic, kind in _FOR
 
 
 def read_table(
-    source: str | os.PathLike[str] | bytes, *, limits: Limits = DEFAULT_LIMITS, header: bool | None = None
+    source: str | os.PathLike[str] | bytes,
+    schema: Schema | None = None,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    header: bool | None = None,
 ) -> pd.DataFrame:
-    """Read a file, or the bytes of one, as a table.
+    """Read a file, or the bytes of one, as a table of cells.
 
-    The result has a RangeIndex and unique, non-empty text column names. Columns are int64, float64, bool,
-    datetime64 or str; whole numbers and truth values with gaps are Int64 and boolean, so that they do not
-    turn into fractions or text. Nothing in a file is ever executed or evaluated: an Excel formula counts as
-    the value stored beside it.
+    With a schema that declares the file's layout, reading is record by record and nothing is guessed. Otherwise the
+    layout is guessed from the file, and a release made from the table is void. Cells of a text file stay text, those
+    of Excel and Parquet keep their own types; each means something only through its declared column. Nothing in a file
+    is ever executed: an Excel formula counts as the value stored beside it.
 
     Args:
         source: A path, or the content itself.
+        schema: Whose ``file`` declares the layout.
         limits: How large the table may be.
-        header: Whether the first row of a text or Excel table names the columns; None finds out.
+        header: Where the layout is guessed: whether the first row names the columns; None guesses that too.
 
     Raises:
-        IntakeError: The file is no table, is damaged or exceeds a limit.
+        IntakeError: The file is no table, is broken as a whole or exceeds a limit.
     """
     data = source if isinstance(source, bytes) else _content(source, limits)
+    declared = None if schema is None else schema.file
+    return read_cells(data, declared, limits=limits, header=header)
+
+
+def read_cells(
+    data: bytes, layout: FileLayout | None, *, limits: Limits = DEFAULT_LIMITS, header: bool | None = None
+) -> pd.DataFrame:
+    """The table in the bytes of a file; without a layout it is guessed."""
     if len(data) > limits.bytes:
         raise IntakeError(too_large(limits))
     if not data:
-        raise IntakeError(text.EMPTY)
+        raise IntakeError(EMPTY)
+    found = _format(data)
+    if layout is not None and layout.format != found:
+        raise IntakeError(f"This file is declared as {layout.format} but looks like {found}; correct its layout.")
+    if layout is None and found == "text":
+        _refuse_foreign(data)
+    reader = {"text": _read_text, "excel": _read_excel, "parquet": _read_parquet}[found]
+    used, table = reader(data, layout, limits, header)
+    remember_layout(table.attrs, used)
+    return table
+
+
+def _format(data: bytes) -> FileFormat:
+    if data.startswith(b"PK\x03\x04"):
+        return "excel"
+    # "PAR1" alone may as well be the first column name of a text file.
+    if data.startswith(b"PAR1") and (data.startswith(b"PAR1\x15") or data.endswith(b"PAR1")):
+        return "parquet"
+    return "text"
+
+
+def _refuse_foreign(data: bytes) -> None:
     kind = next((kind for magic, kind in _SIGNATURES if magic.match(data)), None)
     if kind:
         raise IntakeError(f"This file is {kind}, not a table; {WANTED}")
-    if data.startswith(b"PK\x03\x04"):
-        return read_xlsx(data, limits, header)
-    # "PAR1" alone may as well be the first column name of a text file.
-    if data.startswith(b"PAR1") and (data.startswith(b"PAR1\x15") or data.endswith(b"PAR1")):
-        return read_parquet(data, limits)
-    return _read_text(data, limits, header)
 
 
 def _content(path: str | os.PathLike[str], limits: Limits) -> bytes:
@@ -105,25 +133,29 @@ def _content(path: str | os.PathLike[str], limits: Limits) -> bytes:
         raise IntakeError("This file cannot be opened; check that you are allowed to read it.") from None
 
 
-def _read_text(data: bytes, limits: Limits, header: bool | None) -> pd.DataFrame:
-    utf8, layout = text.sniff(text.to_utf8(data))
-    check_shape(0, len(layout.rows[0]), limits)
-    named = text.has_header(layout.rows) if header is None else header
-    names = text.clean_names(layout.rows[0] if named else [""] * len(layout.rows[0]))
-    table = text.parse(utf8, layout)
-    del utf8
-    table = table.slice(1) if named else table
-    if table.num_rows == 0:
+_Read: TypeAlias = tuple[FileLayout, pd.DataFrame]
+
+
+def _read_text(data: bytes, layout: FileLayout | None, limits: Limits, header: bool | None) -> _Read:
+    from dpsynth_core.table.readers.delimited import read_fields  # noqa: PLC0415  loads the compiler
+
+    layout = layout or sniff_text(data, header)
+    header_cells, columns = read_fields(data, layout)
+    check_shape(0, len(columns), limits)
+    if not columns or not len(columns[0]):
         raise IntakeError(NO_ROWS)
-    check_shape(table.num_rows, table.num_columns, limits)
-    strings = table.columns
-    del table
-    return frame(names, _typed_columns(strings, limits, decimal_comma=layout.delimiter == ";"))
+    check_shape(len(columns[0]), len(columns), limits)
+    names = clean_names(header_cells if layout.header else [""] * len(columns))
+    return layout, frame(names, (series_of(pa.chunked_array([column])) for column in columns))
 
 
-def _typed_columns(strings: list[pa.ChunkedArray], limits: Limits, *, decimal_comma: bool) -> Iterator[pd.Series]:
-    for i in range(len(strings)):
-        column, strings[i] = strings[i], None  # its text is freed as soon as it has a type
-        if text.exceeds(column, limits.field_characters):
-            raise IntakeError(too_long(i + 1, limits))
-        yield series_of(text.typed(column, decimal_comma=decimal_comma))
+def _read_excel(data: bytes, layout: FileLayout | None, limits: Limits, header: bool | None) -> _Read:
+    from dpsynth_core.table.readers.excel import read_xlsx  # noqa: PLC0415  only where it is needed
+
+    return read_xlsx(data, layout, limits, header)
+
+
+def _read_parquet(data: bytes, layout: FileLayout | None, limits: Limits, _header: bool | None) -> _Read:
+    from dpsynth_core.table.readers.parquet import read_parquet  # noqa: PLC0415  only where it is needed
+
+    return layout or FileLayout(format="parquet"), read_parquet(data, limits)

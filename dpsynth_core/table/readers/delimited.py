@@ -1,0 +1,104 @@
+"""Text files by a declared layout: every record by itself, every cell as text.
+
+The grammar gives every sequence of bytes a meaning, but for two things that break a file as a whole: a quotation mark
+that is never closed, and a record with more fields than the header. Both are errors, before anything is charged. A
+record with fewer fields lacks the last ones; a blank line is a record; a byte that cannot be decoded spoils its own
+cell.
+"""
+
+from __future__ import annotations
+
+import codecs
+
+import numpy as np
+import pyarrow as pa
+
+from dpsynth_core.arrays import BoolArray, IntArray
+from dpsynth_core.errors import IntakeError
+from dpsynth_core.table.cell_loops import ByteArray, OffsetArray, copy_fields, count_records, find_fields
+from dpsynth_core.table.file_layout import FileLayout
+
+MAX_BYTES = 2**31 - 1
+
+
+def read_fields(data: bytes, layout: FileLayout) -> tuple[list[str], list[pa.Array]]:
+    """The header, empty texts where there is none, and each column as text, with markers of missing values as null."""
+    text = np.frombuffer(_without_lines(as_utf8(data, layout.encoding), layout.skip_rows), dtype=np.uint8)
+    if len(text) > MAX_BYTES:
+        raise IntakeError("This file is too large to be read in one piece; upload a smaller extract of it.")
+    grammar = ord(layout.delimiter), layout.quoting, layout.space_after_delimiter
+    records, width, too_wide, unclosed = count_records(text, *grammar, 0 if layout.header else layout.fields or 0)
+    if unclosed >= 0:
+        raise IntakeError(
+            f"A quotation mark in the record that starts on line {_line(text, unclosed, layout)} is never closed; "
+            "close it or remove it, or declare that this file puts no cells in quotation marks."
+        )
+    if too_wide >= 0:
+        raise IntakeError(
+            f"Line {_line(text, too_wide, layout)} has more than {width} fields, which is how many the first row has; "
+            "put quotation marks around cells that contain the delimiter, or declare how many lines stand above the "
+            "column names."
+        )
+    shape = (width, records)
+    starts, stops = np.full(shape, -1, dtype=np.int32), np.zeros(shape, dtype=np.int32)
+    quotes = np.zeros(shape, dtype=np.bool_)
+    find_fields(text, *grammar, starts, stops, quotes)
+    first = int(layout.header and records > 0)
+    header = _columns(text, starts[:, :first], stops[:, :first], quotes[:, :first], markers=())
+    columns = _columns(text, starts[:, first:], stops[:, first:], quotes[:, first:], markers=layout.missing)
+    return ["".join(name.fill_null("").to_pylist()) for name in header], columns
+
+
+def as_utf8(data: bytes, encoding: str) -> bytes:
+    """The text as valid UTF-8 without a byte order mark; bytes that cannot be decoded become replacement characters.
+
+    Delimiters, quotation marks and line breaks are ASCII, and no part of a longer character in any encoding that is
+    read byte by byte: a wrong byte cannot swallow them.
+    """
+    name = codecs.lookup(encoding).name
+    if name == "utf-8":
+        data = data.removeprefix(codecs.BOM_UTF8)
+        if data.isascii():
+            return data
+    elif name.startswith(("utf-16", "utf-32")) and len(data) % (int(name[4:6]) // 8):
+        raise IntakeError(f"This file is not {encoding} text, or it was cut short; declare another encoding.")
+    return data.decode(encoding, "replace").removeprefix("\ufeff").encode("utf-8", "replace")
+
+
+def _line(text: ByteArray, position: int, layout: FileLayout) -> int:
+    before = bytes(text[:position])
+    return 1 + layout.skip_rows + before.count(b"\n") + before.count(b"\r") - before.count(b"\r\n")
+
+
+def _without_lines(text: bytes, count: int) -> bytes:
+    for _ in range(count):
+        end = min((at for at in (text.find(b"\n"), text.find(b"\r")) if at >= 0), default=len(text))
+        text = text[end + (2 if text[end : end + 2] == b"\r\n" else 1) :]
+    return text
+
+
+def _columns(
+    text: ByteArray, starts: OffsetArray, stops: OffsetArray, quotes: BoolArray, markers: tuple[str, ...]
+) -> list[pa.Array]:
+    filled = [marker.encode() for marker in markers if marker]
+    ends = np.cumsum([len(marker) for marker in filled], dtype=np.int64)
+    joined = np.frombuffer(b"".join(filled), dtype=np.uint8)
+    return [_column(text, *fields, joined, ends) for fields in zip(starts, stops, quotes, strict=True)]
+
+
+def _column(  # noqa: PLR0917
+    text: ByteArray,
+    starts: OffsetArray,
+    stops: OffsetArray,
+    quotes: BoolArray,
+    markers: ByteArray,
+    marker_ends: IntArray,
+) -> pa.Array:
+    rows = len(starts)
+    content = np.empty(int(np.where(starts < 0, 0, stops - starts).sum()), dtype=np.uint8)
+    offsets, present = np.empty(rows + 1, dtype=np.int64), np.empty(rows, dtype=np.bool_)
+    length = copy_fields(text, starts, stops, quotes, markers, marker_ends, content, offsets, present)
+    validity = pa.py_buffer(np.packbits(present, bitorder="little"))
+    return pa.Array.from_buffers(
+        pa.large_string(), rows, [validity, pa.py_buffer(offsets), pa.py_buffer(content[:length])]
+    )
