@@ -22,6 +22,7 @@ from dpsynth_core.inference.regression.fitting import CombiningRule, Fit, combin
 from dpsynth_core.inference.regression.private import functional_mechanism, functional_sensitivity, k_norm_mechanism
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
+from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 from tests.tables.schemas import mixed_schema, mixed_table
 
@@ -273,3 +274,26 @@ def test_a_design_can_lose_terms() -> None:
     kept: Design = design.only([1])
     assert [term.name for term in kept.terms] == ["sex = m"]
     assert kept.X.shape == (500, 1)
+
+
+def test_private_regressions_do_not_use_the_unpaid_number_of_outcomes() -> None:
+    """Where an outcome may be missing, how many rows have one is private and comes from paid moments alone."""
+    schema = Schema.from_dict(
+        {
+            "columns": [
+                {"name": "y", "kind": "continuous", "lower": -1, "upper": 1, "nullable": True, "public": True},
+                {"name": "x", "kind": "continuous", "lower": -1, "upper": 1, "public": True},
+            ]
+        }
+    )
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 400)
+    full = pd.DataFrame({"y": np.clip(0.5 * x, -1, 1), "x": x})
+    holes = full.assign(y=full["y"].where(np.arange(400) >= 100))
+    for mechanism in (functional_mechanism, k_norm_mechanism):
+        designs = [build(PrivateTable(table, schema), "y", ["x"]) for table in (full, holes)]
+        assert [design.rows for design in designs] == [400, 400]
+        # At next to no noise both find the slope, so the number of outcomes is known through the moments alone.
+        sharp = [mechanism(design, SeededNoise(Budget.of(10**6), 3)) for design in designs]
+        assert sharp[0] == pytest.approx(sharp[1], abs=1e-2)
+        assert sharp[0][1] == pytest.approx(0.5, abs=1e-2)

@@ -55,7 +55,8 @@ def k_norm_mechanism(design: Design, noise: Noise, *, logistic: bool = False) ->
     """Coefficients from moments with noise of density exp(-epsilon |v|_inf / 2) (Awan & Slavković).
 
     Every moment is taken so that it lies in [-1, 1] for one row: x_j, 2 x_j^2 - 1, x_j x_k, w, w x_j, all of them zero
-    without an outcome, and 1 or -1 for having one. Replacing a row moves none by more than 2. The noise is drawn with floats, which is good for comparing and not for releasing.
+    without an outcome, and 1 or -1 for having one. Replacing a row moves none by more than 2. The noise is drawn with
+    floats, which is good for comparing and not for releasing.
     """
     points, w = _grid(design)
     d = points.shape[1]
