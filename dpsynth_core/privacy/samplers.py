@@ -23,15 +23,13 @@ from opendp.mod import enable_features
 
 from dpsynth_core.arrays import IntArray
 from dpsynth_core.privacy import primitives
-from dpsynth_core.privacy.laplace import laplace_tail
+from dpsynth_core.privacy.exact import geometric, tail_count
 from dpsynth_core.privacy.primitives import Call, SparseNoisy
 
 enable_features("contrib")
 
 VALUES_PER_THREAD = 10_000
 """Draws that justify another thread."""
-MAX_TRIALS = 2**48
-"""Trials that one binomial draw may have."""
 COIN_BITS = 62
 """Random bits of a coin that are drawn at once."""
 COIN_DOUBT = 2.0**-46
@@ -121,17 +119,10 @@ def with_empty_cells(
     generator: np.random.Generator, call: primitives.ThresholdedCounts, noisy: IntArray
 ) -> SparseNoisy:
     """Let the empty cells take part in a draw: Kreačić et al., Algorithm 5, for integers."""
-    survivors = binomial(generator, call.zeros, laplace_tail(call.scale, call.threshold))
+    survivors = tail_count(generator, call.zeros, call.scale, call.threshold)
     # Above a threshold of at least one, the two-sided geometric law is geometric: P(t + k | X >= t) = (1 - a) a^k.
-    tail = call.threshold + generator.geometric(-math.expm1(-1 / call.scale), size=survivors) - 1
+    tail = call.threshold + geometric(generator, call.scale, survivors)
     return SparseNoisy(values=noisy, extra_keys=call.pick(survivors), extra_values=tail)
-
-
-def binomial(generator: np.random.Generator, trials: int, probability: float) -> int:
-    """Successes in any number of trials, in portions: NumPy's sampler loses precision beyond some 2^50 trials."""
-    portions, rest = divmod(trials, MAX_TRIALS)
-    drawn = generator.binomial(np.append(np.full(portions, MAX_TRIALS), rest), probability)
-    return int(drawn.sum())
 
 
 def decided(generator: np.random.Generator, call: primitives.Decisions) -> IntArray:

@@ -22,7 +22,6 @@ from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.laplace import laplace_variance
 from dpsynth_core.privacy.noise import SeededNoise
-from dpsynth_core.privacy.samplers import binomial
 from tests.tables.boxes import Box, Side, agreement, cells, count, noisy_counts, schema_of, table_of, tail
 
 SIDES = (Side(3), Side(2, nullable=True))
@@ -148,22 +147,3 @@ def test_too_many_cells_are_refused_before_anything_is_allocated(mechanism: Pert
     tracemalloc.stop()
     assert peak < 5_000_000
     assert noise.charges == ()
-
-
-@pytest.mark.parametrize(("power", "draws"), [(54, 20_000), (58, 5_000), (62, 500)])
-def test_how_many_cells_of_a_huge_grid_pass_is_binomial(power: int, draws: int) -> None:
-    trials = 2**power
-    generator = np.random.default_rng(1)
-    successes = np.array([binomial(generator, trials, 138 / trials) for _ in range(draws)])
-    # Binomial with these numbers is Poisson to fifteen digits.
-    assert abs(successes.mean() - 138) < 5 * math.sqrt(138 / len(successes))
-    assert abs(successes.var() / 138 - 1) < 5 * math.sqrt(2 / len(successes))
-
-
-def test_a_huge_grid_with_few_expected_survivors_is_exact() -> None:
-    trials = 2**62
-    generator = np.random.default_rng(1)
-    successes = np.array([binomial(generator, trials, 4 / trials) for _ in range(2_000)])
-    law = {k: float(stats.poisson(4).pmf(k)) for k in range(12)}
-    law[99] = 1 - sum(law.values())
-    assert agreement(Counter(int(k) if k < 12 else 99 for k in successes), law) > 1e-4
