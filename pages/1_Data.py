@@ -8,6 +8,8 @@ from pages.shared.heading import heading
 
 heading("Data")
 
+from pages.shared.data.layout_view import edit_layout
+
 from pages.shared.data.schema_view import ask_account, ask_declarer, ask_estimate, ask_unit, edit_schema
 from pages.shared.data.view import choose_data, choose_mode_control, show_pictures, show_preview, show_verdict
 from pages.shared.layout import errors_shown, lay_out, next_step
@@ -26,10 +28,12 @@ if session.current is not None:
 
     st.header("What is publicly known?", anchor=False)
     st.markdown(
-        "The guarantee rests on facts that **do not come from these rows**: what values are possible at all. "
+        "The guarantee rests on facts that **do not come from these rows**: what values are possible at all, and how "
+        "the file is laid out. "
         "Tick *public* where anybody could know the facts without seeing the data, from a codebook, a form or common "
         "sense. Leave it unticked if the facts were only read from this table; the guarantee is then void."
     )
+    edit_layout(session)
     edit_schema(session)
     ask_declarer(session)
     with errors_shown("The ledger cannot be used."):

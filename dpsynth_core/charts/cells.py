@@ -12,7 +12,7 @@ import pandas as pd
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.charts.theme import plain
 from dpsynth_core.table.column import Column, label_text
-from dpsynth_core.table.encoding import codec_for
+from dpsynth_core.table.encoding import codec_for, reading_layout
 
 MISSING = "(missing)"
 
@@ -41,7 +41,7 @@ def tick_text(column: Column, name: str) -> str:
 
 
 def cell_codes(table: pd.DataFrame, column: Column) -> IntArray:
-    codec = codec_for(column)
+    codec = codec_for(column, reading_layout(table))
     return codec.codes(codec.positions(table[column.name]))
 
 

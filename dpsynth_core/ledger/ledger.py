@@ -21,7 +21,7 @@ import hashlib
 import hmac
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -113,6 +113,10 @@ class Ledger:
         """The account of a data set, or None if it was never opened."""
         with self._transaction() as connection:
             return find_account(connection, fingerprint)
+
+    def known_name(self, fingerprints: Sequence[str]) -> str:
+        """Of the names that a data set has or had, the first with an account; the first of all if none has one."""
+        return next((name for name in fingerprints if self.account(name) is not None), fingerprints[0])
 
     @contextlib.contextmanager
     def charge(

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dpsynth_core.arrays import BoolArray, FloatArray, IntArray
 from dpsynth_core.table.cells import DEFAULT_LAYOUT, MISSING_LABEL, LabelReader, column_dates, column_numbers
 from dpsynth_core.table.column import Column
-from dpsynth_core.table.file_layout import FileLayout
+from dpsynth_core.table.file_layout import FileLayout, layout_of
 from dpsynth_core.table.schema import Schema
 
 Uniform: TypeAlias = Callable[[int], FloatArray]
@@ -273,9 +273,15 @@ def codec_for(column: Column, layout: FileLayout = DEFAULT_LAYOUT) -> Codec:
     return RealCodec(column, layout) if column.lattice is None else LatticeCodec(column, layout)
 
 
+def reading_layout(table: pd.DataFrame, declared: FileLayout | None = None) -> FileLayout:
+    """How numbers and missing values are written in a table's cells: as it was read, else as declared."""
+    return layout_of(table.attrs) or declared or DEFAULT_LAYOUT
+
+
 def encode(table: pd.DataFrame, schema: Schema) -> dict[str, IntArray]:
     """Codes of every declared column."""
-    codecs = {column.name: codec_for(column) for column in schema}
+    layout = reading_layout(table, schema.file)
+    codecs = {column.name: codec_for(column, layout) for column in schema}
     return {name: codec.codes(codec.positions(table[name])) for name, codec in codecs.items()}
 
 
@@ -286,4 +292,5 @@ def decode(codes: Mapping[str, IntArray], schema: Schema, uniform: Uniform | Non
 
 def moved_cells(table: pd.DataFrame, schema: Schema) -> dict[str, MovedCells]:
     """How many cells of each column had to be moved to fit. Depends on the rows: for teaching data only."""
-    return {column.name: codec_for(column).moved_cells(table[column.name]) for column in schema}
+    layout = reading_layout(table, schema.file)
+    return {column.name: codec_for(column, layout).moved_cells(table[column.name]) for column in schema}

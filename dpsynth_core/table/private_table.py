@@ -10,12 +10,23 @@ import pandas as pd
 
 from dpsynth_core.errors import SchemaError
 from dpsynth_core.privacy.budget import Guarantee
-from dpsynth_core.table.cells import DEFAULT_LAYOUT
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.counts import SparseCounts, count_cells
-from dpsynth_core.table.encoding import Positions, codec_for
+from dpsynth_core.table.encoding import Positions, codec_for, reading_layout
 from dpsynth_core.table.file_layout import layout_of
 from dpsynth_core.table.schema import Schema
+
+LAYOUT_NOT_DECLARED = (
+    "The file was not read by a layout that the schema declares, so what a row means may depend on the others. "
+    'Declare the layout under "file" and read the file by it.'
+)
+
+
+def read_as_declared(table: pd.DataFrame, schema: Schema) -> bool:
+    """Whether a table that comes from a file was read by the layout that the schema declares."""
+    read_by = layout_of(table.attrs)
+    # As plain values: what a format does not have makes no difference.
+    return read_by is None or (schema.file is not None and read_by.to_dict() == schema.file.to_dict())
 
 
 class PrivateTable:
@@ -44,9 +55,8 @@ class PrivateTable:
             raise SchemaError(None, "rows", 0, allowed="at least one row", remedy="Choose a table with rows.")
         self.schema = schema
         self._n = len(table)
-        read_by = layout_of(table.attrs)
-        self._undeclared = read_by is not None and read_by != schema.file
-        layout = read_by or schema.file or DEFAULT_LAYOUT
+        self._read_as_declared = read_as_declared(table, schema)
+        layout = reading_layout(table, schema.file)
         self._positions = {c.name: codec_for(c, layout).positions(table[c.name]) for c in schema}
 
     def __repr__(self) -> str:
@@ -60,13 +70,7 @@ class PrivateTable:
     def judge(self, guarantee: Guarantee) -> Guarantee:
         """The guarantee that remains, given where every fact comes from, the layout of the file included."""
         guarantee = self.schema.judge(guarantee)
-        if not self._undeclared:
-            return guarantee
-        return guarantee.weakened(
-            "void",
-            "The file was not read by a layout that the schema declares, so what a row means may depend on the others. "
-            'Declare the layout under "file" and read the file by it.',
-        )
+        return guarantee if self._read_as_declared else guarantee.weakened("void", LAYOUT_NOT_DECLARED)
 
     def counts(self, names: Iterable[str] | None = None, *, bins: Mapping[str, int] | None = None) -> SparseCounts:
         """Rows by cell over any subset of columns, as declared or with another number of ``bins``."""

@@ -15,6 +15,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.privacy.budget import Budget, Guarantee
 from dpsynth_core.review import Thresholds
+from dpsynth_core.table.private_table import read_as_declared
 from dpsynth_core.table.schema import Schema
 from pages.shared.mechanism.settings import MechanismSettings
 from pages.shared.memory import MEMORY, PRESENCE, browser_of
@@ -68,9 +69,11 @@ class Session:
         """What a release made now could at best claim; None before there is a schema."""
         if self.schema is None:
             return None
-        return self.schema.judge(
-            Guarantee(status="proven", budget=Budget.of(1), rows_per_person=self.schema.rows_per_person)
-        )
+        best = Guarantee(status="proven", budget=Budget.of(1), rows_per_person=self.schema.rows_per_person)
+        judged = self.schema.judge(best)
+        if read_as_declared(self.work.data.table, self.schema):
+            return judged
+        return judged.weakened("void", "How the file is laid out was read from the data, not declared public.")
 
     def use(self, work: TableWork | None) -> None:
         """Go on with another table, or none; whatever runs on the old one is cancelled."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import pandas as pd
@@ -14,6 +14,7 @@ from dpsynth_core.inference.reliability_question import ReliabilityAnswer
 from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review import Bundle, Decision, Evidence, Publication, release_digest
 from dpsynth_core.runs.configuration import RunConfig, RunResult
+from dpsynth_core.table.file_layout import FileLayout, layout_of
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.teaching.false_discovery import FalseDiscoveryReplay
@@ -31,6 +32,13 @@ class DataSet:
     """Whether it came from a person's file."""
     fingerprint: str | None = None
     """Its account in the ledger; None in teaching mode, where nothing is charged."""
+    content: bytes | None = field(default=None, repr=False)
+    """The file, to be read again if its layout is corrected; None where the table came from no file. Private."""
+
+    @property
+    def layout(self) -> FileLayout | None:
+        """How the file was read; None where the table came from no file."""
+        return layout_of(self.table.attrs)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,6 +95,8 @@ class TableWork:
     """The schema as the visitor is editing it, one row per column of the table."""
     editor_base: pd.DataFrame | None = None
     """The rows that the editor on screen was given."""
+    layout_public: bool = False
+    """Whether somebody has stated that the layout of the file is public knowledge."""
     rows_per_person: int = 1
     declared_by: str = ""
     """Who states that the facts are public, in their own words."""
@@ -131,6 +141,15 @@ class TableWork:
         if self._private is None or self._private.schema != self.schema:
             self._private = PrivateTable(self.data.table, self.schema)
         return self._private
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether a run on this table has finished or is under way."""
+        return bool(self.runs) or any(task.active or task.uncollected for task in self.tasks)
+
+    def read_again(self, table: pd.DataFrame) -> None:
+        """Go on with the same file, read in another way."""
+        self.data, self.preview, self._private = replace(self.data, table=table), None, None
 
     def add_run(self, result: RunResult, charge: int | None = None) -> RunRecord:
         """Take a finished run into the history."""

@@ -7,7 +7,7 @@ frees the server's workers.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,6 +97,9 @@ class Tasks:
 
     def __getitem__(self, kind: str) -> Task:
         return self._by_kind[kind]
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(tuple(self._by_kind.values()))
 
     def get(self, kind: str) -> Task | None:
         """The latest task of a kind, if there is one."""

@@ -23,6 +23,24 @@ MAX_BYTES = 2**31 - 1
 
 def read_fields(data: bytes, layout: FileLayout) -> tuple[list[str], list[pa.Array]]:
     """The header, empty texts where there is none, and each column as text, with markers of missing values as null."""
+    text, starts, stops, quotes = _find_fields(data, layout)
+    first = int(layout.header and starts.shape[1] > 0)
+    header = _columns(text, starts[:, :first], stops[:, :first], quotes[:, :first], markers=())
+    columns = _columns(text, starts[:, first:], stops[:, first:], quotes[:, first:], markers=layout.missing)
+    return ["".join(name.fill_null("").to_pylist()) for name in header], columns
+
+
+def blank_records(data: bytes, layout: FileLayout) -> BoolArray:
+    """Which records, the header left out, are lines with nothing in them."""
+    _, starts, stops, quotes = _find_fields(data, layout)
+    first = int(layout.header and starts.shape[1] > 0)
+    alone = (starts[1:, first:] < 0).all(axis=0)
+    blank: BoolArray = alone & (starts[0, first:] == stops[0, first:]) & ~quotes[0, first:]
+    return blank
+
+
+def _find_fields(data: bytes, layout: FileLayout) -> tuple[ByteArray, OffsetArray, OffsetArray, BoolArray]:
+    """The text as UTF-8, and where each field of each record starts and stops, and whether it is quoted."""
     text = np.frombuffer(_without_lines(as_utf8(data, layout.encoding), layout.skip_rows), dtype=np.uint8)
     if len(text) > MAX_BYTES:
         raise IntakeError("This file is too large to be read in one piece; upload a smaller extract of it.")
@@ -43,10 +61,7 @@ def read_fields(data: bytes, layout: FileLayout) -> tuple[list[str], list[pa.Arr
     starts, stops = np.full(shape, -1, dtype=np.int32), np.zeros(shape, dtype=np.int32)
     quotes = np.zeros(shape, dtype=np.bool_)
     find_fields(text, *grammar, starts, stops, quotes)
-    first = int(layout.header and records > 0)
-    header = _columns(text, starts[:, :first], stops[:, :first], quotes[:, :first], markers=())
-    columns = _columns(text, starts[:, first:], stops[:, first:], quotes[:, first:], markers=layout.missing)
-    return ["".join(name.fill_null("").to_pylist()) for name in header], columns
+    return text, starts, stops, quotes
 
 
 def as_utf8(data: bytes, encoding: str) -> bytes:

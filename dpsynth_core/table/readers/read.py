@@ -98,6 +98,17 @@ def read_cells(
     return table
 
 
+def guess_layout(data: bytes) -> FileLayout | None:
+    """The layout that a text file seems to have, even one that it breaks; None where there is no text to guess by."""
+    try:
+        if _format(data) != "text":
+            return None
+        _refuse_foreign(data)
+        return sniff_text(data)
+    except IntakeError:
+        return None
+
+
 def _format(data: bytes) -> FileFormat:
     if data.startswith(b"PK\x03\x04"):
         return "excel"

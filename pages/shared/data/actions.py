@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
+from dpsynth_core.ledger.file_fingerprint import file_fingerprints
 
 from dpsynth_core.errors import DPSynthError, SchemaError
 from dpsynth_core.ledger.accounts import Account
@@ -13,14 +15,25 @@ from dpsynth_core.ledger.fingerprint import fingerprint
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.privacy.budget import Amount, Budget
 from dpsynth_core.privacy.noise import Noise, SecureNoise
+from dpsynth_core.table.cells import DEFAULT_LAYOUT
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.estimate import discover_categories, estimate_bounds
 from dpsynth_core.table.examples import EXAMPLES
-from dpsynth_core.table.readers.read import read_table
+from dpsynth_core.table.file_layout import FileLayout, layout_of
+from dpsynth_core.table.readers.read import read_cells
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.table.suggest import suggest
 from pages.shared.accounts import account_of, open_ledger
-from pages.shared.data.schema_rows import from_rows, mark_public, numbers, to_rows, with_column, withdraw_estimates
+from pages.shared.data.schema_rows import (
+    from_rows,
+    has_numeric_labels,
+    mark_public,
+    merge_rows,
+    numbers,
+    to_rows,
+    with_column,
+    withdraw_estimates,
+)
 from pages.shared.session import Mode, Session
 from pages.shared.table_work import DataSet, TableWork
 
@@ -35,7 +48,8 @@ def choose_mode(session: Session, mode: Mode) -> None:
         work = None
     if work is not None:
         # Before anything changes: this may fail, and release mode without an account number must not exist.
-        data = _data_set(mode, work.data.title, work.data.table, uploaded=work.data.uploaded)
+        old = work.data
+        data = _data_set(mode, old.title, old.table, uploaded=old.uploaded, content=old.content)
         work.close()
         work.data = data
     session.mode = mode
@@ -51,19 +65,53 @@ def load_example(session: Session, key: str, rows: int | None = None) -> None:
     _start(session, _data_set(session.mode, example.title, example.load(rows), uploaded=False), example.schema)
 
 
-def load_upload(session: Session, name: str, content: bytes) -> None:
-    """Use a person's file, with a suggested schema in which nothing is public yet."""
-    table = read_table(content)
+def load_upload(session: Session, name: str, content: bytes, layout: FileLayout | None = None) -> None:
+    """Use a person's file, with a suggested schema in which nothing is public yet; without a layout it is guessed."""
+    _use_upload(session, name, content, read_cells(content, layout))
+
+
+def _use_upload(session: Session, name: str, content: bytes, table: pd.DataFrame) -> None:
     suggestion = suggest(table)
-    _start(session, _data_set(session.mode, name, table, uploaded=True), suggestion.schema)
+    data = _data_set(session.mode, name, table, uploaded=True, content=content)
+    _start(session, data, replace(suggestion.schema, file=None))
     session.work.left_out = suggestion.dropped
 
 
-def _data_set(mode: Mode, title: str, table: pd.DataFrame, *, uploaded: bool) -> DataSet:
+def change_layout(session: Session, layout: FileLayout) -> None:
+    """Read the file again by another layout; declared columns that it still has stay as they are.
+
+    The account stays the same, because it belongs to the bytes. The new layout is a person's statement only if the old
+    one was.
+    """
+    work = session.work
+    if work.data.content is None:
+        raise DPSynthError("This table was not read from a file, so it has no layout.")
+    if work.has_runs:
+        raise DPSynthError(
+            "There are runs on this table as it is read now. To read the file in another way, upload it again."
+        )
+    table = read_cells(work.data.content, layout)
+    suggestion, columns = suggest(table), work.data.table.columns
+    suggested_before = to_rows(suggest(work.data.table).schema, columns)
+    work.read_again(table)
+    work.left_out = suggestion.dropped
+    session.tradeoffs.forget_table()
+    replace_draft(session, merge_rows(work.draft, suggested_before, to_rows(suggestion.schema, table.columns)))
+
+
+def declare_layout(session: Session, *, public: bool) -> None:
+    """State that the layout of the file is public knowledge, or withdraw that."""
+    session.work.layout_public = public
+    edit_draft(session, session.work.draft)
+
+
+def _data_set(mode: Mode, title: str, table: pd.DataFrame, *, uploaded: bool, content: bytes | None = None) -> DataSet:
     account = None
     if mode == "release":
-        account = fingerprint(table, Settings.from_environment().installation_key())
-    return DataSet(title=title, table=table, uploaded=uploaded, fingerprint=account)
+        key = Settings.from_environment().installation_key()
+        names = (fingerprint(table, key),) if content is None else file_fingerprints(content, key)
+        account = open_ledger().known_name(names)
+    return DataSet(title=title, table=table, uploaded=uploaded, fingerprint=account, content=content)
 
 
 def _start(session: Session, data: DataSet, schema: Schema) -> None:
@@ -94,7 +142,7 @@ def edit_draft(session: Session, rows: pd.DataFrame) -> None:
     work.draft = rows
     work.schema, work.problems = from_rows(
         rows,
-        numeric_labels=_numeric_columns(work.data.table),
+        file=work.data.layout if work.layout_public else None,
         rows_per_person=work.rows_per_person,
         declared_by=work.declared_by,
     )
@@ -105,12 +153,9 @@ def edit_draft(session: Session, rows: pd.DataFrame) -> None:
         session.settings.suit(work.schema)
 
 
-def _numeric_columns(table: pd.DataFrame) -> set[str]:
-    return {str(name) for name in table.columns if table[name].dtype.kind in "iuf"}
-
-
 def declare_all_public(session: Session, *, public: bool) -> None:
-    """Declare the facts of every column public knowledge, or of none."""
+    """Declare the layout of the file and the facts of every column public knowledge, or none of them."""
+    session.work.layout_public = public
     replace_draft(session, mark_public(session.work.draft, public=public))
 
 
@@ -122,9 +167,10 @@ def sign(session: Session, declared_by: str) -> None:
 
 
 def load_schema(session: Session, text: bytes) -> None:
-    """Use a saved schema for the table at hand."""
+    """Use a saved schema for the table at hand; if it declares a layout, the file is read by it."""
     work, schema = session.work, Schema.from_json(text)
-    known = {str(name) for name in work.data.table.columns}
+    table = _read_by(work, schema.file)
+    known = {str(name) for name in table.columns}
     unknown = [name for name in schema.names if name not in known]
     if unknown:
         raise DPSynthError(
@@ -133,7 +179,25 @@ def load_schema(session: Session, text: bytes) -> None:
         )
     if session.mode == "teaching" or account_of(session) is None:
         work.rows_per_person = schema.rows_per_person
+    if table is not work.data.table:
+        work.read_again(table)
+        session.tradeoffs.forget_table()
+    # A layout beside columns that nobody calls public was only suggested.
+    work.layout_public = schema.file is not None and any(column.public for column in schema)
     _adopt(session, schema)
+
+
+def _read_by(work: TableWork, layout: FileLayout | None) -> pd.DataFrame:
+    """The table as read by a declared layout; as it is where that changes nothing."""
+    data = work.data
+    if data.content is None or layout is None or data.layout == layout:
+        return data.table
+    if work.has_runs:
+        raise DPSynthError(
+            "The schema declares another layout of the file, and there are runs on the table as it is read now. Upload "
+            "the file again, then load the schema."
+        )
+    return read_cells(data.content, layout)
 
 
 def adopt_account_terms(session: Session) -> Account | None:
@@ -174,28 +238,34 @@ def estimate(session: Session, name: str, budget: Budget, *, run_id: str) -> str
     if not can_estimate(column):
         raise DPSynthError(f"There is no private estimate for a {column.kind} column. Declare its facts.")
     values, noise, unit = data.table[name], SecureNoise(budget), work.rows_per_person
+    numeric = has_numeric_labels(work.draft, name)
     if session.mode == "teaching":
-        declared = _estimated(column, values, budget, noise, unit)
+        declared = _estimated(column, values, budget, noise, unit, numeric_labels=numeric)
     else:
         assert data.fingerprint is not None  # noqa: S101  every table in release mode has one
         purpose = "Estimate a column's range" if column.is_numeric else "Discover a column's categories"
         with open_ledger().charge(data.fingerprint, budget, purpose=purpose, run_id=run_id) as charge:
             noise.watch = lambda _: charge.drawn()
-            declared = _estimated(column, values, budget, noise, unit)
+            declared = _estimated(column, values, budget, noise, unit, numeric_labels=numeric)
     replace_draft(session, with_column(work.draft, declared))
     return declared.name
 
 
-def _estimated(column: Column, values: pd.Series[Any], budget: Budget, noise: Noise, unit: int) -> Column:
+def _estimated(
+    column: Column, values: pd.Series[Any], budget: Budget, noise: Noise, unit: int, *, numeric_labels: bool
+) -> Column:
+    layout = layout_of(values.attrs) or DEFAULT_LAYOUT
     if column.is_numeric:
-        bounds = estimate_bounds(values, epsilon=budget.epsilon, noise=noise, rows_per_person=unit)
+        bounds = estimate_bounds(values, epsilon=budget.epsilon, noise=noise, rows_per_person=unit, layout=layout)
         lower, upper = bounds.lower, bounds.upper
         whole = column.kind == "integer"
         return _declared(
             column, lower=math.floor(lower) if whole else lower, upper=math.ceil(upper) if whole else upper
         )
-    found = discover_categories(values, epsilon=budget.epsilon, delta=budget.delta, noise=noise, rows_per_person=unit)
-    labels = numbers(found.categories) if values.dtype.kind in "iuf" else list(found.categories)
+    found = discover_categories(
+        values, epsilon=budget.epsilon, delta=budget.delta, noise=noise, rows_per_person=unit, layout=layout
+    )
+    labels = numbers(found.categories) if numeric_labels else list(found.categories)
     return _declared(column, categories=labels)
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from dpsynth_core.errors import DPSynthError, SchemaError
 from dpsynth_core.table.column import FIELDS_BY_KIND, Column, label_text
+from dpsynth_core.table.file_layout import FileLayout
 from dpsynth_core.table.schema import Schema
 
 # Editor column -> the field of dpsynth_core.Column that it holds.
@@ -32,6 +33,8 @@ EDITOR_FIELDS = {
 
 # Field -> what the editor's heading calls it, where that differs.
 HEADINGS = {"lower": "From", "upper": "To", "nullable": "May be missing", "date_format": "Date format"}
+NUMERIC_LABELS = "labels are numbers"
+"""A column of the draft that the editor does not show: [1, 2] and ["1", "2"] look alike there but are not the same."""
 _TEXTS = ("name", "kind", "from", "to", "other", "unit", "date format", "origin")
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?:[,\s'’]\d{3})+(?:\.\d+)?")
 
@@ -48,10 +51,31 @@ def with_column(rows: pd.DataFrame, column: Column) -> pd.DataFrame:
     return _frame([_to_row(column) if row["name"] == column.name else row for row in rows.to_dict("records")])
 
 
+def merge_rows(draft: pd.DataFrame, suggested: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
+    """One row per column of a table that was read again: as the draft has it, or as suggested now if nobody changed it.
+
+    Args:
+        draft: As edited.
+        suggested: What was suggested before the table was read again.
+        now: What is suggested now.
+    """
+    untouched = {row["name"]: _comparable(row) for row in suggested.to_dict("records")}
+    edited = {row["name"]: row for row in draft.to_dict("records") if _comparable(row) != untouched.get(row["name"])}
+    return _frame([edited.get(row["name"], row) for row in now.to_dict("records")])
+
+
+def _comparable(row: dict[Any, Any]) -> tuple[object, ...]:
+    return tuple(
+        tuple(value) if isinstance(value, list | tuple | np.ndarray) else None if pd.isna(value) else value
+        for value in row.values()
+    )
+
+
 def _frame(records: list[dict[Any, Any]]) -> pd.DataFrame:
     # Said outright: pandas takes a column without any text for numbers, and the editor would not let anybody write.
     types = dict.fromkeys(_TEXTS, "str") | dict.fromkeys(("bins", "decimals"), "Int64")
-    return pd.DataFrame(records, columns=["keep", *EDITOR_FIELDS]).astype(types)
+    rows = pd.DataFrame(records, columns=["keep", *EDITOR_FIELDS, NUMERIC_LABELS]).astype(types)
+    return rows.assign(**{NUMERIC_LABELS: [_ticked(value) for value in rows[NUMERIC_LABELS]]})
 
 
 def _dropped_row(name: str) -> dict[str, Any]:
@@ -77,17 +101,30 @@ def _to_row(column: Column) -> dict[str, Any]:
         "date format": column.date_format,
         "public": column.public,
         "origin": column.origin,
+        NUMERIC_LABELS: _has_numeric_labels(column),
     }
 
 
+def _has_numeric_labels(column: Column) -> bool:
+    """Whether the labels are numbers, or would be if a column of numbers were declared as one of labels."""
+    if column.is_numeric:
+        return column.kind != "date"
+    return bool(column.categories) and not any(isinstance(label, str | bool) for label in column.labels)
+
+
+def has_numeric_labels(rows: pd.DataFrame, name: str) -> bool:
+    """Whether the labels of a column are numbers, as declared; the table has no say in it."""
+    return any(_ticked(value) for value in rows.loc[rows["name"] == name, NUMERIC_LABELS])
+
+
 def from_rows(
-    rows: pd.DataFrame, *, numeric_labels: set[str], rows_per_person: int = 1, declared_by: str = ""
+    rows: pd.DataFrame, *, file: FileLayout | None = None, rows_per_person: int = 1, declared_by: str = ""
 ) -> tuple[Schema | None, list[DPSynthError]]:
     """The schema, or every problem with it.
 
     Args:
         rows: As edited.
-        numeric_labels: Columns whose categories are numbers in the table and must stay numbers.
+        file: The layout of the file, if it is declared.
         rows_per_person: The unit of protection.
         declared_by: Who states that the facts are public.
     """
@@ -97,15 +134,16 @@ def from_rows(
         if not _ticked(row["keep"]):
             continue
         try:
-            columns.append(Column.from_dict(_facts(row, row["name"] in numeric_labels)))
+            columns.append(Column.from_dict(_facts(row, numeric=_ticked(row[NUMERIC_LABELS]))))
         except SchemaError as problem:
             problems.append(_in_editor_words(problem))
     if problems:
         return None, problems
     try:
-        return Schema(columns=tuple(columns), rows_per_person=rows_per_person, declared_by=declared_by), []
+        schema = Schema(columns=tuple(columns), file=file, rows_per_person=rows_per_person, declared_by=declared_by)
     except SchemaError as problem:
         return None, [problem]
+    return schema, []
 
 
 def _ticked(value: object) -> bool:
@@ -123,7 +161,7 @@ def _in_editor_words(problem: SchemaError) -> SchemaError:
     return problem
 
 
-def _facts(row: dict[Any, Any], numeric: bool) -> dict[str, Any]:
+def _facts(row: dict[Any, Any], *, numeric: bool) -> dict[str, Any]:
     """Plain values for ``Column.from_dict``: only the fields that the kind has, and only where filled in."""
     facts: dict[str, Any] = {}
     for editor_name, field in EDITOR_FIELDS.items():

@@ -59,7 +59,12 @@ def edit_schema(session: Session) -> None:
     """The editable table with its bulk actions, save and load, and what is wrong with it."""
     work = session.work
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        if st.button("All of these are public knowledge", icon=":material/verified:", key="all_public"):
+        if st.button(
+            "All of these are public knowledge",
+            icon=":material/verified:",
+            help="I state that the facts of every column, and how the file is laid out, are public knowledge.",
+            key="all_public",
+        ):
             declare_all_public(session, public=True)
             st.rerun()
         if st.button("None is public", key="none_public"):

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
+from pages.shared.data.layout_view import ask_layout
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from dpsynth_core.charts.columns import column_chart
 from dpsynth_core.charts.domain import pair_size_chart, range_chart
+from dpsynth_core.errors import IntakeError
 from dpsynth_core.table.encoding import moved_cells
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.examples.base import MAX_ROWS
+from dpsynth_core.table.readers.read import guess_layout
 from pages.shared.data.actions import choose_mode, load_example, load_upload
 from pages.shared.formatting import big_number, rows_per_cell
 from pages.shared.layout import errors_shown, prospect_badge
@@ -24,6 +30,8 @@ MODES: dict[Mode, str] = {
 
 SOURCES = {"example": "An example", "file": "My own file"}
 SOURCE_KEY = "source"
+_UNREAD = "unread_file"
+"""Of a file that could not be read as it seems to be laid out."""
 
 
 def choose_mode_control(session: Session) -> None:
@@ -90,9 +98,35 @@ def _choose_file(session: Session) -> None:
     if file is None or not allowed:
         return
     if st.button("Use this file", type="primary", key="use_file"):
+        st.session_state.pop(_UNREAD, None)
         with errors_shown("This file cannot be used."):
             with st.spinner("Reading the file"):
-                load_upload(session, file.name, file.getvalue())
+                _load(session, file)
+            st.rerun()
+    if st.session_state.get(_UNREAD) == file.file_id:
+        _ask_how_to_read(session, file)
+
+
+def _load(session: Session, file: UploadedFile) -> None:
+    try:
+        load_upload(session, file.name, file.getvalue())
+    except IntakeError:
+        st.session_state[_UNREAD] = file.file_id
+        raise
+
+
+def _ask_how_to_read(session: Session, file: UploadedFile) -> None:
+    """For a text that is no table by the layout that was guessed: perhaps it is one by another."""
+    guess = guess_layout(file.getvalue())
+    if guess is None:
+        return
+    st.text(f"It was read as {guess.sentence()}. If that is wrong, correct it:")
+    corrected = ask_layout(guess, guess.fields or 1, key="unread_layout")
+    if corrected is not None:
+        with errors_shown("This file cannot be used."):
+            with st.spinner("Reading the file"):
+                load_upload(session, file.name, file.getvalue(), replace(guess, **corrected))
+            st.session_state.pop(_UNREAD)
             st.rerun()
 
 
