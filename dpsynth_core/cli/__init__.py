@@ -1,5 +1,6 @@
 """The command line: the same work and the same errors as in the app, for scripts.
 
+    python -m dpsynth_core suggest data.csv > schema.json
     python -m dpsynth_core synthesize data.csv --schema schema.json --mechanism kd_tree --epsilon 1 --out bundle.zip
     python -m dpsynth_core evaluate data.csv synthetic.csv --schema schema.json --out report.html
 
@@ -14,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpsynth_core.cli import evaluate, synthesize
+from dpsynth_core.cli import evaluate, suggest, synthesize
 from dpsynth_core.cli.terminal import printable
 from dpsynth_core.errors import DPSynthError
 
@@ -41,11 +42,12 @@ def _parser() -> argparse.ArgumentParser:
     about = "Make and examine differentially private synthetic tables."
     parser = argparse.ArgumentParser(prog="python -m dpsynth_core", description=about, allow_abbrev=False)
     commands = parser.add_subparsers(required=True, metavar="command")
-    for name, module in (("synthesize", synthesize), ("evaluate", evaluate)):
+    for name, module in (("suggest", suggest), ("synthesize", synthesize), ("evaluate", evaluate)):
         about = (module.__doc__ or "").splitlines()[0]
         command = commands.add_parser(name, help=about, description=about, allow_abbrev=False)
         command.add_argument("data", type=Path, help="the original table: CSV, Excel or Parquet")
-        command.add_argument("--schema", type=Path, required=True, help="the schema: public facts, a JSON file")
+        if module is not suggest:
+            command.add_argument("--schema", type=Path, required=True, help="the schema: public facts, a JSON file")
         module.add_arguments(command)
         command.set_defaults(run=module.run)
     return parser

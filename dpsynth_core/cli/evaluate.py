@@ -6,13 +6,18 @@ import argparse
 import contextlib
 from pathlib import Path
 
+import pandas as pd
+
 from dpsynth_core.cli.terminal import Bar, new_file, read_schema, say
 from dpsynth_core.diagnostics import DIAGNOSTICS, Measure, Result
 from dpsynth_core.diagnostics.base import INTERNAL
 from dpsynth_core.diagnostics.evaluation import Evaluation, evaluate
+from dpsynth_core.errors import IntakeError
 from dpsynth_core.review import review_report
+from dpsynth_core.table.file_layout import FileLayout
 from dpsynth_core.table.private_table import PrivateTable
-from dpsynth_core.table.readers.read import read_table
+from dpsynth_core.table.readers.read import file_content, read_cells, read_table
+from dpsynth_core.table.schema import Schema
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -30,8 +35,9 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> None:
     """Examine and print; nothing is charged, because the output is for internal review only."""
-    private = PrivateTable(read_table(chosen.data), read_schema(chosen.schema))
-    synthetic = read_table(chosen.synthetic)
+    schema = read_schema(chosen.schema)
+    private = PrivateTable(read_table(chosen.data, schema), schema)
+    synthetic = _read_synthetic(chosen.synthetic, schema)
     bar = Bar()
     with contextlib.ExitStack() as stack:
         stack.callback(bar.close)
@@ -42,6 +48,16 @@ def run(chosen: argparse.Namespace) -> None:
     _print(evaluation)
     if chosen.out:
         say(f"Report with figures, for internal review only: {chosen.out}")
+
+
+def _read_synthetic(path: Path, schema: Schema) -> pd.DataFrame:
+    """A synthetic table as this package exports it; by the layout that it seems to have if it came from elsewhere."""
+    content = file_content(path)
+    with contextlib.suppress(IntakeError):
+        exported = read_cells(content, FileLayout())
+        if set(schema.names) & set(exported.columns):
+            return exported
+    return read_cells(content, None)
 
 
 def _print(evaluation: Evaluation) -> None:

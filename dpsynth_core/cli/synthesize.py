@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,9 +15,9 @@ from typing import Any
 
 import pandas as pd
 
-from dpsynth_core.cli.terminal import Bar, new_file, read_schema, say
-from dpsynth_core.errors import ParameterError
-from dpsynth_core.ledger.fingerprint import fingerprint
+from dpsynth_core.cli.terminal import Bar, hint, new_file, read_schema, say
+from dpsynth_core.errors import DPSynthError, IntakeError, ParameterError
+from dpsynth_core.ledger.file_fingerprint import file_fingerprints
 from dpsynth_core.ledger.ledger import Ledger, LedgerCharge
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
@@ -27,7 +28,8 @@ from dpsynth_core.review import Publication, release_bundle
 from dpsynth_core.review.gate import check_publishable
 from dpsynth_core.review.wording import claim, meaning
 from dpsynth_core.runs.configuration import RunConfig, RunResult, execute
-from dpsynth_core.table.readers.read import read_table
+from dpsynth_core.table.file_layout import FileLayout, layout_of
+from dpsynth_core.table.readers.read import file_content, guess_layout, read_cells
 from dpsynth_core.table.schema import Schema
 
 NOTHING_CHARGED = "No account was charged: --teaching is for public or simulated data only."
@@ -65,7 +67,9 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> None:
     """Check everything that can be checked for free, charge the account, run, write the bundle, print the claim."""
-    schema, table = read_schema(chosen.schema), read_table(chosen.data)
+    content, schema = file_content(chosen.data), read_schema(chosen.schema)
+    table = _read(content, schema)
+    schema = _with_layout(schema, table, teaching=chosen.teaching)
     config = _config(chosen, schema, len(table))
     _check(config, schema, len(table))
     publication = Publication(
@@ -77,7 +81,7 @@ def run(chosen: argparse.Namespace) -> None:
         published=datetime.now(UTC).date(),
     )
     with new_file(chosen.out) as file:
-        payer = None if chosen.teaching else _Payer.of(chosen, table, schema, config)
+        payer = None if chosen.teaching else _Payer.of(chosen, content, schema, config)
         with contextlib.ExitStack() as stack:
             bar = stack.enter_context(contextlib.closing(Bar()))
             if payer is not None:
@@ -89,6 +93,37 @@ def run(chosen: argparse.Namespace) -> None:
     say(NOTHING_CHARGED if payer is None else payer.balance())
 
 
+def _read(content: bytes, schema: Schema) -> pd.DataFrame:
+    try:
+        return read_cells(content, schema.file)
+    except IntakeError as error:
+        guess = None if schema.file is not None else guess_layout(content)
+        if guess is not None:
+            error.add_note(_to_paste(guess))
+        raise
+
+
+def _with_layout(schema: Schema, table: pd.DataFrame, *, teaching: bool) -> Schema:
+    """Refuse a layout that nobody has declared, while it is free; that of a public file is public."""
+    layout = layout_of(table.attrs)
+    if schema.file is not None or layout is None:
+        return schema
+    if teaching:
+        hint(f"The schema does not declare the layout of the file, so it was guessed: {layout.sentence()}.")
+        return replace(schema, file=layout)
+    error = DPSynthError(
+        "The schema does not declare how the file is laid out, so a release would not be private: what a row means may "
+        "depend on the others. Nothing was charged. Declare the layout in the schema."
+    )
+    error.add_note(_to_paste(layout))
+    raise error
+
+
+def _to_paste(layout: FileLayout) -> str:
+    facts = json.dumps(layout.to_dict())
+    return f'It seems to be this. If anyone could know that without the data, add it to the schema:\n"file": {facts},'
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Payer:
     """The account that pays for a run."""
@@ -98,11 +133,12 @@ class _Payer:
     note: str
 
     @classmethod
-    def of(cls, chosen: argparse.Namespace, table: pd.DataFrame, schema: Schema, config: RunConfig) -> _Payer:
-        """The table's account, opened if there is none yet."""
+    def of(cls, chosen: argparse.Namespace, content: bytes, schema: Schema, config: RunConfig) -> _Payer:
+        """The file's account, opened if there is none yet."""
         settings = Settings.from_environment()
         key = settings.installation_key()
-        ledger, name = Ledger(settings.ledger_url, key=key), fingerprint(table, key)
+        ledger = Ledger(settings.ledger_url, key=key)
+        name = ledger.known_name(file_fingerprints(content, key))
         return cls(ledger=ledger, fingerprint=name, note=_open_account(ledger, name, chosen, schema, config))
 
     def charge(self, config: RunConfig) -> contextlib.AbstractContextManager[LedgerCharge]:

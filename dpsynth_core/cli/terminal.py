@@ -31,6 +31,11 @@ def say(text: object) -> None:
     print(printable(text))
 
 
+def hint(text: object) -> None:
+    """Print a line that is no part of the result."""
+    print(printable(text), file=sys.stderr)
+
+
 class Bar(RunProgress):
     """A progress bar on the error stream; if that is not a terminal, one line for each new stage."""
 

@@ -19,11 +19,12 @@ from dpsynth_core.privacy.budget import Budget, Guarantee
 from dpsynth_core.review.publication import Publication
 from dpsynth_core.runs.configuration import RunConfig, RunResult
 from dpsynth_core.table.column import Column
+from dpsynth_core.table.file_layout import FileLayout
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
 _PLAIN = frozenset({str, int, float, bool, Fraction, date, type(None)})
-_RECORDS = (RunConfig, Mechanism, Schema, Column, Guarantee, Budget, Publication)
+_RECORDS = (RunConfig, Mechanism, Schema, FileLayout, Column, Guarantee, Budget, Publication)
 UNREAD = frozenset({"charges", "leaves", "seconds"})
 """Parts of a run that never enter a bundle. Its duration depends on the rows, and nobody has paid for it."""
 

@@ -1,7 +1,7 @@
 """Run the pipeline behind this bundle again: the same schema, mechanism, parameters and budget, with fresh noise.
 
     python reproduce.py                      on rows simulated from schema.json
-    python reproduce.py my_table.csv         on a table of yours with the same columns
+    python reproduce.py my_table.csv         on a table of yours with the same columns and layout
 
 Needs the package dpsynth_core. The synthetic rows will differ from those in the bundle: release noise has no seed.
 This script keeps no account of what is spent; for private data use ``python -m dpsynth_core synthesize``, which does.
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         schema = Schema.from_json((here / "schema.json").read_bytes())
         order = RunConfig.from_json((here / "configuration.json").read_bytes())
-        table = read_table(chosen.table) if chosen.table else simulate_table(schema, chosen.rows, seed=0)
+        table = read_table(chosen.table, schema) if chosen.table else simulate_table(schema, chosen.rows, seed=0)
         outcome = execute(table, schema, order, progress=StagePrinter())
         chosen.out.write_bytes(safe_csv(outcome.tables[0]))
     except (DPSynthError, OSError) as error:

@@ -62,10 +62,8 @@ def suggest(table: pd.DataFrame) -> Suggestion:
         else:
             dropped[str(name)] = proposed
     if not columns:
-        raise SchemaError(
-            None, "columns", [], allowed="at least one column that describes rows",
-            remedy="Every column looks like an identifier, free text or is empty; declare a schema by hand.",
-        )  # fmt: skip
+        remedy = "Every column looks like an identifier, free text or is empty; declare a schema by hand."
+        raise SchemaError(None, "columns", [], allowed="at least one column that describes rows", remedy=remedy)
     return Suggestion(schema=Schema(columns=tuple(columns), file=layout), dropped=dropped)
 
 

@@ -199,7 +199,9 @@ def test_the_bulk_action_passes_over_empty_checkboxes() -> None:
 @settings(max_examples=50)
 @given(schemas())
 def test_withdrawing_estimates_touches_nothing_else(schema: Schema) -> None:
-    back = read(withdraw_estimates(to_rows(schema, schema.names)), )
+    back = read(
+        withdraw_estimates(to_rows(schema, schema.names)),
+    )
     for before, after in zip(schema, back, strict=True):
         if before.origin == "estimated privately":
             assert after.origin == "read from the data"
@@ -286,9 +288,9 @@ def test_a_label_that_comes_twice_is_refused_by_column() -> None:
 
 
 def test_labels_of_a_numeric_column_cannot_mix_with_words() -> None:
-    (problem,) = refused(rows_of(kind="categorical", categories=["1", "2"], other="rest"), "age")
+    (problem,) = refused(rows_of(kind="categorical", categories=["1", "2"], other="rest"))
     assert problem.startswith("Column 'age': Other is 'rest';")
-    assert read(rows_of(kind="categorical", categories=["1", "2"], other="9"), "age")["age"].labels == (1, 2, 9)
+    assert read(rows_of(kind="categorical", categories=["1", "2"], other="9"))["age"].labels == (1, 2, 9)
 
 
 def test_keeping_nothing_is_a_clear_problem() -> None:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,12 +15,13 @@ import dpsynth_core as dp
 from dpsynth_core.cli import main, synthesize
 from dpsynth_core.cli.terminal import Bar
 from dpsynth_core.ledger.accounts import Account
-from dpsynth_core.ledger.fingerprint import fingerprint
+from dpsynth_core.ledger.file_fingerprint import file_fingerprints
 from dpsynth_core.ledger.ledger import Ledger
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.mechanisms.recommend import recommended
 from dpsynth_core.progress import RunProgress
 from dpsynth_core.runs.configuration import RunConfig
+from dpsynth_core.table.file_layout import FileLayout
 from tests.tables.schemas import mixed_schema, mixed_table
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +32,7 @@ MAKE = ["synthesize", "data.csv", "--schema", "schema.json", "--mechanism", "kd_
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a table, its schema, and an installation of its own."""
     mixed_table().to_csv(tmp_path / "data.csv", index=False)
-    (tmp_path / "schema.json").write_text(mixed_schema().to_json())
+    (tmp_path / "schema.json").write_text(replace(mixed_schema(), file=FileLayout()).to_json())
     monkeypatch.setenv("DPSYNTH_HOME", str(tmp_path / "home"))
     for name in ("DPSYNTH_LEDGER_URL", "DPSYNTH_KEY_FILE"):
         monkeypatch.delenv(name, raising=False)
@@ -40,7 +43,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def account(desk: Path) -> Account | None:
     settings = Settings.from_environment()
     key = settings.installation_key()
-    return Ledger(settings.ledger_url, key=key).account(fingerprint(dp.read_table(desk / "data.csv"), key))
+    (name,) = file_fingerprints((desk / "data.csv").read_bytes(), key)
+    return Ledger(settings.ledger_url, key=key).account(name)
 
 
 def command(desk: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -124,6 +128,94 @@ def test_without_a_stated_total_the_account_covers_one_run(desk: Path, capsys: p
     assert "Neither can be changed" in capsys.readouterr().err
 
 
+# ------------------------------------------------------------------ how the file is laid out
+
+
+def european(desk: Path) -> None:
+    """The table with semicolons and decimal commas, and a schema that does not say so."""
+    mixed_table().to_csv(desk / "data.csv", index=False, sep=";", decimal=",")
+    (desk / "schema.json").write_text(mixed_schema().to_json())
+
+
+def pasted(printed: str) -> dict[str, object]:
+    """The layout that was printed to be pasted into a schema."""
+    line = next(line for line in printed.splitlines() if line.startswith('"file": '))
+    facts: dict[str, object] = json.loads(line.removeprefix('"file": ').removesuffix(","))
+    return facts
+
+
+def test_a_layout_that_nobody_declared_is_refused_before_anything_is_charged(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    european(desk)
+    assert main([*MAKE, "--out", "a.zip", "--budget", "3"]) == 2
+    error = capsys.readouterr().err
+    assert "does not declare how the file is laid out" in error
+    assert (Path("a.zip").exists(), (desk / "home").exists()) == (False, False)
+    facts = {**mixed_schema().to_dict(), "file": pasted(error)}
+    (desk / "schema.json").write_text(json.dumps(facts))
+    assert main([*MAKE, "--out", "a.zip", "--budget", "3"]) == 0
+    assert "proven" in capsys.readouterr().out
+
+
+def test_a_file_that_breaks_its_guessed_layout_is_refused_with_a_layout_to_correct(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("data.csv").write_text("a title\nof two lines\n" + Path("data.csv").read_text(encoding="utf-8"))
+    (desk / "schema.json").write_text(mixed_schema().to_json())
+    assert main([*MAKE, "--out", "a.zip"]) == 2
+    error = capsys.readouterr().err
+    assert "has more than" in error
+    facts = {**mixed_schema().to_dict(), "file": {**pasted(error), "skip_rows": 2, "header": True, "fields": None}}
+    (desk / "schema.json").write_text(json.dumps(facts))
+    assert main([*MAKE, "--out", "a.zip"]) == 0
+
+
+def test_teaching_goes_on_with_the_layout_of_a_public_file(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    european(desk)
+    assert main([*MAKE, "--out", "a.zip", "--teaching"]) == 0
+    assert "guessed: semicolon-separated, UTF-8, decimal comma, header in row 1." in capsys.readouterr().err
+
+
+def test_one_file_has_one_account_however_its_layout_is_declared(desk: Path) -> None:
+    for name, layout in (("a", FileLayout()), ("b", FileLayout(quoting=False, missing=("", "?")))):
+        (desk / "schema.json").write_text(replace(mixed_schema(), file=layout).to_json())
+        assert main([*MAKE, "--out", f"{name}.zip", "--budget", "2"]) == 0
+    opened = account(desk)
+    assert opened is not None
+    assert [entry.budget.epsilon for entry in opened.entries] == [1, 1]
+
+
+def test_a_suggested_schema_is_used_once_its_facts_are_called_public(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    european(desk)
+    assert main(["suggest", "data.csv"]) == 0
+    printed = capsys.readouterr()
+    assert "read from the data" in printed.err
+    facts = json.loads(printed.out)
+    assert not any(column.get("public") for column in facts["columns"])
+    Path("schema.json").write_text(printed.out, encoding="utf-8")
+    assert main([*MAKE, "--out", "a.zip"]) == 2
+    for column in facts["columns"]:
+        column |= {"public": True, "origin": "codebook"}
+    Path("schema.json").write_text(json.dumps(facts), encoding="utf-8")
+    assert main([*MAKE, "--out", "a.zip"]) == 0
+    assert "proven" in capsys.readouterr().out
+
+
+def test_an_original_with_decimal_commas_is_compared_with_an_export_that_has_points(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    european(desk)
+    schema = replace(mixed_schema(), file=FileLayout(delimiter=";", decimal=","))
+    (desk / "schema.json").write_text(schema.to_json())
+    mixed_table().to_csv(desk / "synthetic.csv", index=False)
+    order = ["evaluate", "data.csv", "synthetic.csv", "--schema", "schema.json", "--diagnostic", "marginals"]
+    assert main(order) == 0
+    assert " 0 " in capsys.readouterr().out.split("Verdict")[1], "the same rows, so no distance at all"
+
+
 def test_two_runs_never_draw_the_same(desk: Path) -> None:
     for name in ("a.zip", "b.zip"):
         assert main([*MAKE, "--out", name, "--teaching"]) == 0
@@ -205,7 +297,7 @@ def test_errors_are_the_same_words_as_in_the_app(
 def test_facts_that_nobody_declared_public_are_refused_before_anything_is_charged(
     desk: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (desk / "schema.json").write_text(dp.suggest_schema(mixed_table()).to_json())
+    (desk / "schema.json").write_text(dp.suggest_schema(dp.read_table(desk / "data.csv")).to_json())
     assert main([*MAKE, "--out", "b.zip", "--budget", "3"]) == 2
     assert "read from the data, not declared public" in capsys.readouterr().err
     assert account(desk) is None
@@ -213,7 +305,7 @@ def test_facts_that_nobody_declared_public_are_refused_before_anything_is_charge
 
 def test_the_account_fixes_the_unit_of_protection(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*MAKE, "--out", "a.zip", "--budget", "3"]) == 0
-    (desk / "schema.json").write_text(mixed_schema(rows_per_person=2).to_json())
+    (desk / "schema.json").write_text(replace(mixed_schema(rows_per_person=2), file=FileLayout()).to_json())
     assert main([*MAKE, "--out", "b.zip"]) == 2
     assert "rows_per_person is 2; allowed: 1" in capsys.readouterr().err
 

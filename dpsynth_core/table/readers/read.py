@@ -74,7 +74,7 @@ def read_table(
     Raises:
         IntakeError: The file is no table, is broken as a whole or exceeds a limit.
     """
-    data = source if isinstance(source, bytes) else _content(source, limits)
+    data = source if isinstance(source, bytes) else file_content(source, limits)
     declared = None if schema is None else schema.file
     return read_cells(data, declared, limits=limits, header=header)
 
@@ -124,7 +124,8 @@ def _refuse_foreign(data: bytes) -> None:
         raise IntakeError(f"This file is {kind}, not a table; {WANTED}")
 
 
-def _content(path: str | os.PathLike[str], limits: Limits) -> bytes:
+def file_content(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> bytes:
+    """The bytes of a file that is not too large."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
