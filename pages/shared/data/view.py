@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+import pandas as pd
 import streamlit as st
 from pages.shared.data.layout_view import ask_layout
 from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -11,10 +13,12 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from dpsynth_core.charts.columns import column_chart
 from dpsynth_core.charts.domain import pair_size_chart, range_chart
 from dpsynth_core.errors import IntakeError
-from dpsynth_core.table.encoding import moved_cells
+from dpsynth_core.table.cells import column_numbers
+from dpsynth_core.table.encoding import moved_cells, reading_layout
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.examples.base import MAX_ROWS
 from dpsynth_core.table.readers.read import guess_layout
+from dpsynth_core.table.schema import Schema
 from pages.shared.data.actions import choose_mode, load_example, load_upload
 from pages.shared.formatting import big_number, rows_per_cell
 from pages.shared.layout import errors_shown, prospect_badge
@@ -141,8 +145,20 @@ def show_preview(session: Session) -> bool:
             "Show rows and pictures (private: only in front of people who may see this data)", key="show_private"
         )
     if visible:
-        st.dataframe(table.head(PREVIEW_ROWS), height=245, alt="The first rows of the table")
+        shown = _with_numbers(table.head(PREVIEW_ROWS), session.schema)
+        st.dataframe(shown, height=245, alt="The first rows of the table")
     return visible
+
+
+def _with_numbers(rows: pd.DataFrame, schema: Schema | None) -> pd.DataFrame:
+    """The cells of a text file as numbers where their column holds numbers; as they are where one cell does not."""
+    layout, shown = reading_layout(rows), rows.copy()
+    for column in schema or ():
+        if column.kind in ("integer", "continuous") and isinstance(rows[column.name].dtype, pd.StringDtype):
+            numbers = column_numbers(rows[column.name], layout)
+            if np.array_equal(np.isnan(numbers), rows[column.name].isna()):
+                shown[column.name] = numbers
+    return shown
 
 
 def show_verdict(session: Session) -> None:
