@@ -9,7 +9,6 @@ from pages.shared.heading import heading
 heading("Data")
 
 from pages.shared.data.layout_view import edit_layout
-
 from pages.shared.data.schema_view import ask_account, ask_declarer, ask_estimate, ask_unit, edit_schema
 from pages.shared.data.view import choose_data, choose_mode_control, show_pictures, show_preview, show_verdict
 from pages.shared.layout import errors_shown, lay_out, next_step

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pandas as pd
-from dpsynth_core.ledger.file_fingerprint import file_fingerprints
 
 from dpsynth_core.errors import DPSynthError, SchemaError
 from dpsynth_core.ledger.accounts import Account
+from dpsynth_core.ledger.file_fingerprint import file_fingerprints
 from dpsynth_core.ledger.fingerprint import fingerprint
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.privacy.budget import Amount, Budget

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import streamlit as st
-from pages.shared.data.layout_view import ask_layout
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from dpsynth_core.charts.columns import column_chart
@@ -20,6 +19,7 @@ from dpsynth_core.table.examples.base import MAX_ROWS
 from dpsynth_core.table.readers.read import guess_layout
 from dpsynth_core.table.schema import Schema
 from pages.shared.data.actions import choose_mode, load_example, load_upload
+from pages.shared.data.layout_view import ask_layout
 from pages.shared.formatting import big_number, rows_per_cell
 from pages.shared.layout import errors_shown, prospect_badge
 from pages.shared.session import Mode, Session
