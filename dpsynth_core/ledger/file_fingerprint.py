@@ -23,6 +23,7 @@ from dpsynth_core.table.readers.read import read_cells
 
 _LEADING_ZERO = r"^[+-]?0[0-9xX]"
 _WHOLE_NUMBER = r"^[+-]?[0-9]+$"
+_FEW = 20
 
 
 def file_fingerprints(data: bytes, key: bytes) -> tuple[str, ...]:
@@ -74,29 +75,25 @@ def _typed(column: pd.Series[Any], *, decimal_comma: bool) -> pa.Array:
     """
     texts = pa.array(column, type=pa.large_string(), from_pandas=True)
     texts = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-    bare = pc.utf8_trim_whitespace(texts)
+    coded = texts.dictionary_encode()
+    bare = pc.utf8_trim_whitespace(coded.dictionary)
     value = _as_numbers(bare)
     if value is None and decimal_comma and not pc.any(pc.match_substring(bare, ".")).as_py():
         value = _as_numbers(pc.replace_substring(bare, ",", "."))
-    return texts if value is None else value
+    return texts if value is None else value.take(coded.indices)
 
 
 def _as_numbers(texts: pa.Array) -> pa.Array | None:
-    if texts.null_count == len(texts):
-        return pa.nulls(len(texts), pa.float64())
+    """Distinct texts as whole numbers or as doubles; None where one of them is neither."""
     if pc.any(pc.match_substring_regex(texts, _LEADING_ZERO)).as_py():
         return None
+    whole = pc.all(pc.match_substring_regex(texts, _WHOLE_NUMBER)).as_py()
     try:
-        return pc.cast(texts, pa.int64())
-    except pa.ArrowInvalid:
-        pass
-    try:
-        numbers = pc.cast(texts, pa.float64())
+        pc.cast(texts[:_FEW], pa.float64())  # a cast that fails takes long, and most texts fail at once
+        numbers = pc.cast(texts, pa.int64() if whole else pa.float64())
     except pa.ArrowInvalid:
         return None
-    if pc.any(pc.is_nan(numbers)).as_py() or pc.all(pc.match_substring_regex(texts, _WHOLE_NUMBER)).as_py():
-        return None
-    return numbers
+    return None if not whole and pc.any(pc.is_nan(numbers)).as_py() else numbers
 
 
 def _parquet_before(data: bytes, table: pd.DataFrame) -> pd.DataFrame:
