@@ -102,7 +102,7 @@ def _ask_text(layout: FileLayout, key: str) -> dict[str, Any]:
             key=f"{key}_quoting",
         ),
         "space_after_delimiter": right.checkbox(
-            "Blanks may come before an opening quotation mark", layout.space_after_delimiter, key=f"{key}_space"
+            "Blanks may precede quotation marks", layout.space_after_delimiter, key=f"{key}_space"
         ),
     }
 
