@@ -13,30 +13,32 @@ from dpsynth_core.table.examples import EXAMPLES
 from pages.shared.accounts import account_of
 from pages.shared.data.actions import estimate, load_example, load_upload
 from pages.shared.session import Session
-from tests.waiting.pages import HOSTILE, ROOT, assert_only_in_plain_text, csv_of, elements, session_of, settled, texts
-
-POSSIBLE, VOID = ":green-badge[:material/verified: Guarantee: possible]", ":red-badge[:material/block: Guarantee: void]"
+from tests.waiting.pages import (
+    HOSTILE,
+    POSSIBLE,
+    ROOT,
+    VOID,
+    assert_only_in_plain_text,
+    badges,
+    click,
+    csv_of,
+    data_page,
+    elements,
+    session_of,
+    settled,
+    texts,
+    upload,
+)
 
 
 def home_page() -> AppTest:
     return settled(AppTest.from_file(str(ROOT / "app.py"), default_timeout=30).run())
 
 
-def data_page(session: Session | None = None) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30)
-    if session is not None:
-        app.session_state["dpsynth"] = session
-    return settled(app.switch_page("pages/1_Data.py").run())
-
-
 def uploaded(*names: str, mode: Any = "teaching", title: str = "mine.csv") -> Session:
     session = Session(mode=mode)
     load_upload(session, title, csv_of(*(names or ("age", "weight"))))
     return session
-
-
-def click(app: AppTest, key: str) -> AppTest:
-    return settled(app.button(key=key).click().run())
 
 
 def choose(app: AppTest, mode: str) -> AppTest:
@@ -48,10 +50,6 @@ def typed(app: AppTest, row: int, **cells: Any) -> AppTest:
     key = f"schema_editor_{session_of(app).draft_version}"
     app.session_state[key] = {"edited_rows": {row: cells}, "added_rows": [], "deleted_rows": []}
     return settled(app.run())
-
-
-def badges(app: AppTest) -> set[str]:
-    return {body.value for body in app.markdown if "Guarantee" in body.value and "-badge[" in body.value}
 
 
 def headers(app: AppTest) -> list[str]:
@@ -125,14 +123,6 @@ def test_in_teaching_mode_a_file_must_first_be_called_public() -> None:
     assert app.file_uploader(key="upload_teaching").proto.disabled
     settled(app.checkbox(key="upload_is_public").check().run())
     assert not app.file_uploader(key="upload_teaching").proto.disabled
-
-
-def upload(app: AppTest, name: str, content: bytes) -> AppTest:
-    settled(app.radio(key="source").set_value("file").run())
-    if session_of(app).mode == "teaching":
-        settled(app.checkbox(key="upload_is_public").check().run())
-    settled(app.file_uploader(key=f"upload_{session_of(app).mode}").upload(name, content).run())
-    return click(app, "use_file")
 
 
 def test_an_uploaded_file_is_void_until_its_facts_are_public() -> None:

@@ -31,8 +31,7 @@ from pages.shared.data.actions import (
     open_account,
 )
 from pages.shared.session import Session
-from tests.app.test_data_page import POSSIBLE, VOID, badges, click, data_page, upload
-from tests.waiting.pages import session_of, settled, texts
+from tests.waiting.pages import POSSIBLE, VOID, badges, click, data_page, session_of, settled, texts, upload
 
 EUROPEAN = b"dose;town\n" + b"".join(b"%d,5;%s\n" % (i % 30, (b"north", b"south")[i % 2]) for i in range(60))
 GRADES = b"grade,town\n" + b"".join(b"%d,%s\n" % (1 + i % 3, (b"north", b"south")[i % 2]) for i in range(60))

@@ -14,6 +14,8 @@ from pages.shared.session import Session
 ROOT = Path(__file__).parents[2]
 HOSTILE = ["<script>alert(1)</script>", "**bold**", "$x$", ":red[x]", "[link](http://example.org)", "![i](//e.org/i)"]
 
+POSSIBLE, VOID = ":green-badge[:material/verified: Guarantee: possible]", ":red-badge[:material/block: Guarantee: void]"
+
 
 def csv_of(*names: str, rows: int = 60) -> bytes:
     lines = [",".join(f'"{name}"' for name in names)]
@@ -65,3 +67,26 @@ def page(path: str, session: Session) -> AppTest:
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
     app.session_state["dpsynth"] = session
     return settled(app.switch_page(path).run())
+
+
+def data_page(session: Session | None = None) -> AppTest:
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30)
+    if session is not None:
+        app.session_state["dpsynth"] = session
+    return settled(app.switch_page("pages/1_Data.py").run())
+
+
+def click(app: AppTest, key: str) -> AppTest:
+    return settled(app.button(key=key).click().run())
+
+
+def badges(app: AppTest) -> set[str]:
+    return {body.value for body in app.markdown if "Guarantee" in body.value and "-badge[" in body.value}
+
+
+def upload(app: AppTest, name: str, content: bytes) -> AppTest:
+    settled(app.radio(key="source").set_value("file").run())
+    if session_of(app).mode == "teaching":
+        settled(app.checkbox(key="upload_is_public").check().run())
+    settled(app.file_uploader(key=f"upload_{session_of(app).mode}").upload(name, content).run())
+    return click(app, "use_file")
