@@ -52,7 +52,7 @@ def test_it_has_a_card_and_a_form_on_the_mechanism_page() -> None:
     for text in (Toy.title, Toy.summary, Toy.good_for):
         assert any(text in value for value in shown), text
     settled(app.button(key="choose_toy").click().run())
-    assert session_of(app).choices.key == "toy"
+    assert session_of(app).settings.key == "toy"
     assert "Bins of the toy" in {element.label for element in app.number_input}
 
 
