@@ -71,9 +71,11 @@ def synthesize(
     granted = Budget.of(epsilon, delta)
     if not MIN_EPSILON <= granted.epsilon <= MAX_EPSILON:
         raise ParameterError(
-            "epsilon", str(epsilon), allowed=f"from {float(MIN_EPSILON):g} to {MAX_EPSILON:,}",
+            "epsilon",
+            str(epsilon),
+            allowed=f"from {float(MIN_EPSILON):g} to {MAX_EPSILON:,}",
             remedy="Beyond that there is nothing but noise, or no privacy to speak of.",
-        )  # fmt: skip
+        )
     per_row = granted.per_row(private.schema.rows_per_person)
     noise: Noise = SecureNoise(per_row) if seed is None else SeededNoise(per_row, seed)
     noise.watch = watch

@@ -49,9 +49,14 @@ def account(desk: Path) -> Account | None:
 
 def command(desk: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "dpsynth_core", *arguments], cwd=desk, capture_output=True, text=True, timeout=300,
-        env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "dpsynth_core", *arguments],
+        cwd=desk,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
 
 
 # ------------------------------------------------------------------ as a process of its own

@@ -17,9 +17,23 @@ from dpsynth_core.progress import no_progress
 from dpsynth_core.runs.workers import quiet_context, run_all
 
 POSIX_ONLY = {
-    "curses", "fcntl", "grp", "posix", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty",
-    "popen_fork", "popen_forkserver", "popen_spawn_posix", "resource_tracker", "forkserver",
-}  # fmt: skip
+    "curses",
+    "fcntl",
+    "grp",
+    "posix",
+    "pty",
+    "pwd",
+    "readline",
+    "resource",
+    "syslog",
+    "termios",
+    "tty",
+    "popen_fork",
+    "popen_forkserver",
+    "popen_spawn_posix",
+    "resource_tracker",
+    "forkserver",
+}
 
 
 def imported_names(source: str) -> set[str]:
