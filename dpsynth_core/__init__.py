@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dpsynth_core.errors import BudgetError, DPSynthError, IntakeError, LedgerError, ParameterError, SchemaError
     from dpsynth_core.mechanisms import MECHANISMS
     from dpsynth_core.privacy.budget import Budget, Guarantee
+    from dpsynth_core.runs.selection import select_release
     from dpsynth_core.runs.synthesize import Release, synthesize
     from dpsynth_core.table.column import Column
     from dpsynth_core.table.estimate import discover_categories, estimate_bounds
@@ -54,6 +55,7 @@ __all__ = [
     "estimate_bounds",
     "evaluate",
     "read_table",
+    "select_release",
     "suggest_schema",
     "synthesize",
 ]
@@ -80,6 +82,7 @@ _MODULES = {
     "estimate_bounds": "table.estimate",
     "evaluate": "diagnostics.evaluation",
     "read_table": "table.readers.read",
+    "select_release": "runs.selection",
     "suggest_schema": "table.suggest",
     "synthesize": "runs.synthesize",
 }

@@ -11,6 +11,7 @@ heading("Synthesize")
 from pages.shared.layout import errors_shown, lay_out, needs_schema, next_step
 from pages.shared.synthesize.view import (
     ask_options,
+    ask_selection,
     ask_to_run,
     show_history,
     show_result,
@@ -28,6 +29,7 @@ with errors_shown("Please correct the parameters on the Mechanism page."):
     config = session.settings.config(schema, n, teaching=session.mode == "teaching")
     missing = show_summary(session, config, schema, n)
     ask_to_run(session, config, missing)
+    ask_selection(session, schema, n)
 
 show_run(session)
 

@@ -13,21 +13,32 @@ from pages.shared.diagnostics.view import show_mark
 from pages.shared.layout import errors_shown, lay_out, needs_run
 from pages.shared.release.actions import checks, history
 from pages.shared.release.decision_view import ask_decision, ask_words, show_downloads, show_history, show_products
-from pages.shared.release.view import ask_run, ask_thresholds, show_answer, show_checklist, show_pictures
+from pages.shared.release.view import (
+    ask_mode,
+    ask_run,
+    ask_thresholds,
+    show_answer,
+    show_checklist,
+    show_pictures,
+    show_unanswered,
+)
 
 session = lay_out("pages/6_Release.py")
 needs_run(session)
 
 with errors_shown("The ledger cannot be used."):
+    ask_mode(session)
     run = ask_run(session)
     account = account_of(session)
     found, decisions = checks(session, run, account), history(session)
     show_answer(session, run, found, decisions)
 
     st.header("Checklist", anchor=False)
-    show_mark(session)
+    if not found.public_only:
+        show_mark(session)
     ask_thresholds(session)
     show_checklist(found)
+    show_unanswered(found)
     show_pictures(session, run, found, account)
 
     st.header("What leaves and what stays", anchor=False)
@@ -36,7 +47,7 @@ with errors_shown("The ledger cannot be used."):
 
     st.header("Decision", anchor=False)
     ask_decision(session, run, found)
-    show_history(run, decisions)
+    show_history(run, decisions, public_only=found.public_only)
 
     st.header("Downloads", anchor=False)
     show_downloads(session, run, decisions)

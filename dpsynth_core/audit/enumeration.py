@@ -36,7 +36,7 @@ SLACK = 1e-9
 """For rounding in sums of logarithms."""
 
 
-class _ReachedError(Exception):
+class OpenDrawError(Exception):
     """The run has come to a draw whose outcome is not decided yet."""
 
     def __init__(self, call: PaidCall[Any], *, last: bool) -> None:
@@ -63,7 +63,7 @@ class Scripted(Noise):
         if not isinstance(call, PaidCall):
             return self._source._perform(call)
         if self._step == len(self._script):
-            raise _ReachedError(call, last=self.spent == self.budget and not isinstance(call, Decisions))
+            raise OpenDrawError(call, last=self.spent == self.budget and not isinstance(call, Decisions))
         self._step += 1
         return output_of(call, self._script[self._step - 1])
 
@@ -115,13 +115,13 @@ def _extremes(listed: list[Option]) -> list[Option]:
 
 def _reach(
     subject: Subject, mechanism: Mechanism, table: PrivateTable, budget: Budget, script: list[Any]
-) -> _ReachedError | None:
+) -> OpenDrawError | None:
     """The first draw that is open after these outcomes; None at the end of the run."""
     # What is free is the same in every run; paid draws are never asked of this source.
     noise = Scripted(subject.source(budget, np.random.SeedSequence(0)), script)
     try:
         mechanism.fit(table, noise)
-    except _ReachedError as reached:
+    except OpenDrawError as reached:
         return reached
     return None
 

@@ -24,6 +24,7 @@ from dpsynth_core.audit.neighbours import ATTACKED, LARGER_TOYS, TOYS
 from dpsynth_core.audit.noise_law import SOURCES, law_checks
 from dpsynth_core.audit.reading import reading_checks
 from dpsynth_core.audit.replay import replay_checks
+from dpsynth_core.audit.selection import selection_checks
 from dpsynth_core.audit.stage_attack import stage_checks
 from dpsynth_core.audit.subject import AuditSettings, Subject, registered
 from dpsynth_core.errors import ParameterError
@@ -151,7 +152,7 @@ def _portions(deep: bool, seed: int, repetitions: int, mutants: Mutants) -> list
         for layer in SUBJECT_LAYERS
     ]
     portions += [(f"samplers: {source}", _law_part, (source, deep, seed)) for source in SOURCES]
-    portions.append(("files, releases and walks", _other_part, (seed,)))
+    portions.append(("files, releases, selections and walks", _other_part, (seed,)))
     portions += [(f"mutant: {m.name}", _mutant_part, (mutants, i, deep, seed)) for i, m in enumerate(mutants())]
     portions += [
         (f"repetitions from {i}", count_false_alarms, (min(REPETITIONS_AT_A_TIME, repetitions - i), seed + i))
@@ -181,7 +182,7 @@ def _law_part(source: str, deep: bool, seed: int) -> list[AuditCheck]:
 
 def _other_part(seed: int) -> list[AuditCheck]:
     walks = walk_checks(seed_for(seed, "walk"), level=QUICK.level)
-    return [*reading_checks(), *claim_checks(), *chain_checks(REFERENCE), *walks]
+    return [*reading_checks(), *claim_checks(), *selection_checks(QUICK, seed), *chain_checks(REFERENCE), *walks]
 
 
 def _mutant_part(mutants: Mutants, index: int, deep: bool, seed: int) -> MutantResult:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,9 +27,10 @@ from dpsynth_core.mechanisms.recommend import WHY_RECOMMENDED, recommended
 from dpsynth_core.privacy.budget import Budget, Guarantee, format_amount
 from dpsynth_core.review import Publication, release_bundle
 from dpsynth_core.review.gate import check_publishable
-from dpsynth_core.review.wording import claim, meaning
+from dpsynth_core.review.wording import claim, costs, meaning
 from dpsynth_core.runs.configuration import RunConfig, RunResult, execute
 from dpsynth_core.table.file_layout import FileLayout, layout_of
+from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.readers.read import file_content, guess_layout, read_cells
 from dpsynth_core.table.schema import Schema
 
@@ -71,7 +73,9 @@ def run(chosen: argparse.Namespace) -> None:
     table = _read(content, schema)
     schema = _with_layout(schema, table, teaching=chosen.teaching)
     config = _config(chosen, schema, len(table))
-    _check(config, schema, len(table))
+    payer = None if chosen.teaching else _Payer.of(content)
+    estimates = () if payer is None else payer.estimates()
+    _check(config, schema, len(table), estimates)
     publication = Publication(
         title=chosen.title,
         description=chosen.description,
@@ -81,16 +85,16 @@ def run(chosen: argparse.Namespace) -> None:
         published=datetime.now(UTC).date(),
     )
     with new_file(chosen.out) as file:
-        payer = None if chosen.teaching else _Payer.of(chosen, content, schema, config)
+        note = "" if payer is None else payer.open_account(chosen, schema, config)
         with contextlib.ExitStack() as stack:
             bar = stack.enter_context(contextlib.closing(Bar()))
             if payer is not None:
                 bar.on_drawn = stack.enter_context(payer.charge(config)).drawn
-            result = execute(table, schema, config, progress=bar)
+            result = execute(table, schema, config, estimates, progress=bar)
             archive = release_bundle(result, publication).archive
         file.write(archive)
     _print(chosen, result, len(table))
-    say(NOTHING_CHARGED if payer is None else payer.balance())
+    say(NOTHING_CHARGED if payer is None else f"{payer.balance()} {note}".rstrip())
 
 
 def _read(content: bytes, schema: Schema) -> pd.DataFrame:
@@ -130,16 +134,22 @@ class _Payer:
 
     ledger: Ledger
     fingerprint: str
-    note: str
 
     @classmethod
-    def of(cls, chosen: argparse.Namespace, content: bytes, schema: Schema, config: RunConfig) -> _Payer:
-        """The file's account, opened if there is none yet."""
+    def of(cls, content: bytes) -> _Payer:
+        """Where the file's account is, or will be."""
         settings = Settings.from_environment()
         key = settings.installation_key()
         ledger = Ledger(settings.ledger_url, key=key)
-        name = ledger.known_name(file_fingerprints(content, key))
-        return cls(ledger=ledger, fingerprint=name, note=_open_account(ledger, name, chosen, schema, config))
+        return cls(ledger=ledger, fingerprint=ledger.known_name(file_fingerprints(content, key)))
+
+    def estimates(self) -> tuple[PaidEstimate, ...]:
+        """The private estimates that the account has paid for."""
+        return self.ledger.estimates(self.fingerprint)
+
+    def open_account(self, chosen: argparse.Namespace, schema: Schema, config: RunConfig) -> str:
+        """See that there is an account; what to know about it."""
+        return _open_account(self.ledger, self.fingerprint, chosen, schema, config)
 
     def charge(self, config: RunConfig) -> contextlib.AbstractContextManager[LedgerCharge]:
         return self.ledger.charge(
@@ -156,7 +166,7 @@ class _Payer:
         left, total = account.left, account.total
         epsilon = f"epsilon {format_amount(left.epsilon, up=False)} of {format_amount(total.epsilon)}"
         delta = f"delta {format_amount(left.delta, up=False)} of {format_amount(total.delta)}"
-        return f"Left in the account: {epsilon}, {delta}. {self.note}".rstrip()
+        return f"Left in the account: {epsilon}, {delta}."
 
 
 def _open_account(ledger: Ledger, name: str, chosen: argparse.Namespace, schema: Schema, config: RunConfig) -> str:
@@ -224,17 +234,18 @@ def _value(parameter: Parameter, text: str) -> Any:
     return text
 
 
-def _check(config: RunConfig, schema: Schema, n: int) -> None:
+def _check(config: RunConfig, schema: Schema, n: int, estimates: Iterable[PaidEstimate]) -> None:
     """Refuse now, while it is free, what would be refused after the charge."""
     mechanism, unit = config.mechanism, schema.rows_per_person
-    best = Guarantee(status=mechanism.status, budget=config.total, rows_per_person=unit)
-    check_publishable(schema, mechanism.judge(best))
+    best = Guarantee(status=mechanism.status, parts=(config.cost,), rows_per_person=unit)
+    check_publishable(schema, mechanism.judge(best), estimates)
     mechanism.plan(schema, n, config.each.per_row(unit))
 
 
 def _print(chosen: argparse.Namespace, result: RunResult, n: int) -> None:
     rows = ", ".join(f"{len(table):,}" for table in result.tables)
     say(f"{rows} synthetic rows from {n:,} original ones, by {result.config.mechanism.title}: {chosen.out}")
-    for line in (claim(result.guarantee), meaning(result.guarantee), *result.guarantee.caveats):
+    guarantee = result.guarantee
+    for line in (claim(guarantee), *costs(guarantee), meaning(guarantee), *guarantee.caveats):
         if line:
             say(line)

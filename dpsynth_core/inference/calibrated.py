@@ -98,7 +98,7 @@ def calibrate(
     workers: int | None = None,
 ) -> list[CalibratedMannWhitney]:
     """Several value columns against the same group, by one set of simulated releases."""
-    budget = release.guarantee.budget
+    budget = release.budget
     if budget is None:
         raise GroupsError("This release states no privacy loss, so its mechanism cannot be run again at the same one.")
     if simulations is not None and simulations < FEWEST:

@@ -48,7 +48,7 @@ class CountedRelease:
         cls, release: Release, comparisons: Sequence[GroupComparison], synthetic: pd.DataFrame
     ) -> CountedRelease | None:
         """None where counts do not suffice: more columns, or another mechanism."""
-        mechanism, schema, budget = release.mechanism, release.schema, release.guarantee.budget
+        mechanism, schema, budget = release.mechanism, release.schema, release.budget
         if budget is None or len(schema.columns) != 2 or not isinstance(mechanism, HISTOGRAMS):
             return None
         comparison = comparisons[0]

@@ -66,7 +66,7 @@ def answer(question: ReliabilityQuestion, progress: Progress = no_progress) -> R
         )
     except DPSynthError as error:
         problem = str(error)
-    budget = release.guarantee.budget
+    budget = release.budget
     if budget is not None:
         budget = budget.per_row(release.schema.rows_per_person)  # simulated tables have one row a person
     n1, n2 = (max(1, round(len(side) * release.n / len(table))) for side in comparison.split(table))

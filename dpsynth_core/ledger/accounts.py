@@ -12,12 +12,15 @@ from typing import Any, Literal, TypeAlias
 import sqlalchemy as sa
 
 from dpsynth_core.errors import LedgerError
-from dpsynth_core.ledger.tables import ACCOUNTS, CHARGES, SETTLEMENTS
+from dpsynth_core.ledger.tables import ACCOUNTS, CHARGES, RESULTS, SETTLEMENTS
 from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.table.paid_estimate import PaidEstimate
 
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
 Details: TypeAlias = Mapping[str, JSON]
 ChargeState: TypeAlias = Literal["reserved", "committed", "refunded"]
+ESTIMATE = "estimate"
+"""Under which the details of a charge hold what a private estimate has found."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +48,7 @@ class Entry:
     reason: str
     """Why it was refunded; empty otherwise."""
     details: Details
+    """What the caller recorded with it, when it was reserved and when it was committed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +78,15 @@ class Account:
         spent = self.spent
         return Balance(epsilon=self.total.epsilon - spent.epsilon, delta=self.total.delta - spent.delta)
 
+    @property
+    def estimates(self) -> tuple[PaidEstimate, ...]:
+        """What private estimates have found and cost, in order. What was never committed was never handed over."""
+        return tuple(
+            PaidEstimate.from_dict(found, entry.budget, self.rows_per_person)
+            for entry in self.entries
+            if entry.state == "committed" and isinstance(found := entry.details.get(ESTIMATE), Mapping)
+        )
+
 
 def find_account(connection: sa.Connection, fingerprint: str, *, lock: bool = False) -> Account | None:
     """The account of a data set with all its charges, or None; locked until the transaction ends if asked for."""
@@ -82,7 +95,8 @@ def find_account(connection: sa.Connection, fingerprint: str, *, lock: bool = Fa
     row = connection.execute(query.with_for_update() if lock else query).one_or_none()
     if row is None:
         return None
-    charges = sa.select(CHARGES, SETTLEMENTS).join_from(CHARGES, SETTLEMENTS, isouter=True)
+    settled = sa.select(CHARGES, SETTLEMENTS, RESULTS.c.result).join_from(CHARGES, SETTLEMENTS, isouter=True)
+    charges = settled.outerjoin(RESULTS, RESULTS.c.charge == CHARGES.c.id)
     mine = charges.where(CHARGES.c.fingerprint == fingerprint).order_by(CHARGES.c.id)
     return Account(
         fingerprint=fingerprint,
@@ -112,7 +126,7 @@ def _entry(row: sa.Row[Any]) -> Entry:
         created=datetime.fromisoformat(row.created),
         settled=datetime.fromisoformat(row.settled) if row.settled else None,
         reason=row.reason or "",
-        details=json.loads(row.details),
+        details={**json.loads(row.details), **json.loads(row.result or "{}")},
     )
 
 

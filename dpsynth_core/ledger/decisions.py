@@ -6,8 +6,9 @@ Rows are only ever inserted: the latest decision applies, the earlier ones stay 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,7 +16,7 @@ from sqlalchemy.exc import IntegrityError
 
 from dpsynth_core.errors import LedgerError, ParameterError
 from dpsynth_core.ledger.database import create_tables, database, transaction
-from dpsynth_core.ledger.tables import DECISIONS, TABLES
+from dpsynth_core.ledger.tables import DECISIONS, LOOKS, TABLES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +66,19 @@ class DecisionStore:
         mine = sa.select(DECISIONS).where(DECISIONS.c.fingerprint == fingerprint).order_by(DECISIONS.c.id)
         with transaction(self._engine) as connection:
             return tuple(_row(row) for row in connection.execute(mine))
+
+    def record_look(self, fingerprint: str) -> None:
+        """Remember that private diagnostics of this data set were seen; without an account there are none to see."""
+        row = {"fingerprint": fingerprint, "first": datetime.now(UTC).isoformat()}
+        with suppress(IntegrityError), transaction(self._engine, writes=True) as connection:
+            if connection.scalar(sa.select(LOOKS.c.first).where(LOOKS.c.fingerprint == fingerprint)) is None:
+                connection.execute(LOOKS.insert().values(row))
+
+    def looked(self, fingerprint: str) -> bool:
+        """Whether private diagnostics of this data set were ever seen."""
+        mine = sa.select(LOOKS.c.first).where(LOOKS.c.fingerprint == fingerprint)
+        with transaction(self._engine) as connection:
+            return connection.scalar(mine) is not None
 
 
 def _row(row: sa.Row[Any]) -> DecisionRow:

@@ -31,8 +31,9 @@ from sqlalchemy.exc import IntegrityError
 from dpsynth_core.errors import BudgetError, LedgerError, ParameterError
 from dpsynth_core.ledger.accounts import Account, Balance, ChargeState, Details, Entry, find_account, require_account
 from dpsynth_core.ledger.database import create_tables, database, transaction
-from dpsynth_core.ledger.tables import ACCOUNTS, CHARGES, KEYS, SETTLEMENTS, TABLES
+from dpsynth_core.ledger.tables import ACCOUNTS, CHARGES, KEYS, RESULTS, SETTLEMENTS, TABLES
 from dpsynth_core.privacy.budget import Budget, format_amount
+from dpsynth_core.table.paid_estimate import PaidEstimate
 
 
 class LedgerCharge:
@@ -58,9 +59,9 @@ class LedgerCharge:
             raise LedgerError(f"Charge {self.id} was refunded, so nothing may be drawn for it. Make a new charge.")
         self.has_drawn = True
 
-    def commit(self) -> None:
-        """Record that it was used; repeating it changes nothing."""
-        self._ledger.commit(self.id)
+    def commit(self, *, result: Details | None = None) -> None:
+        """Record that it was used, and what for if ``result`` says more; repeating it changes nothing."""
+        self._ledger.commit(self.id, result=result)
         self.state = "committed"
 
     def refund(self, reason: str) -> None:
@@ -113,6 +114,11 @@ class Ledger:
         """The account of a data set, or None if it was never opened."""
         with self._transaction() as connection:
             return find_account(connection, fingerprint)
+
+    def estimates(self, fingerprint: str) -> tuple[PaidEstimate, ...]:
+        """The private estimates that were charged to a data set, with what they have found."""
+        account = self.account(fingerprint)
+        return () if account is None else account.estimates
 
     def known_name(self, fingerprints: Sequence[str]) -> str:
         """Of the names that a data set has or had, the first with an account; the first of all if none has one."""
@@ -179,16 +185,16 @@ class Ledger:
             raise _run_conflict(run_id, "another data set") from None
         return LedgerCharge(self, newest, fresh=True)
 
-    def commit(self, charge_id: int) -> None:
-        """Record that a charge was used; repeating it changes nothing."""
-        self._settle(charge_id, "committed", "")
+    def commit(self, charge_id: int, *, result: Details | None = None) -> None:
+        """Record that a charge was used, and what for if ``result`` says more; repeating it changes nothing."""
+        self._settle(charge_id, "committed", "", result)
 
     def refund(self, charge_id: int, reason: str) -> None:
         """Give a charge back because nothing was drawn; it stays on record. Repeating it changes nothing."""
         _check_text(reason=reason)
         self._settle(charge_id, "refunded", reason)
 
-    def _settle(self, charge_id: int, state: ChargeState, reason: str) -> None:
+    def _settle(self, charge_id: int, state: ChargeState, reason: str, result: Details | None = None) -> None:
         with self._transaction(writes=True) as connection:
             fingerprint = connection.scalar(sa.select(CHARGES.c.fingerprint).where(CHARGES.c.id == charge_id))
             if fingerprint is None:
@@ -198,6 +204,8 @@ class Ledger:
             if present == "reserved":
                 values = {"state": state, "reason": reason, "settled": datetime.now(UTC).isoformat()}
                 connection.execute(SETTLEMENTS.insert().values(charge=charge_id, **values))
+                if result is not None:
+                    connection.execute(RESULTS.insert().values(charge=charge_id, result=_json(result)))
             elif present != state:
                 final = f"Charge {charge_id} is {present}, which is final, and cannot be {state}."
                 raise LedgerError(f"{final} Make a new charge for a new run.")

@@ -36,6 +36,12 @@ SETTLEMENTS = sa.Table(
     sa.Column("charge", sa.ForeignKey(CHARGES.c.id), primary_key=True, autoincrement=False),
     *_text("state", "reason", "settled"),
 )
+RESULTS = sa.Table(
+    "dpsynth_results",
+    TABLES,
+    sa.Column("charge", sa.ForeignKey(CHARGES.c.id), primary_key=True, autoincrement=False),
+    *_text("result"),
+)
 DECISIONS = sa.Table(
     "dpsynth_decisions",
     TABLES,
@@ -45,3 +51,10 @@ DECISIONS = sa.Table(
     *_text("release", "choice", "reviewer", "note", "decided", "details"),
     sqlite_autoincrement=True,
 )
+LOOKS = sa.Table(
+    "dpsynth_looks",
+    TABLES,
+    sa.Column("fingerprint", sa.ForeignKey(ACCOUNTS.c.fingerprint), primary_key=True),
+    *_text("first"),
+)
+"""Data sets of which somebody has seen private diagnostics, and since when."""

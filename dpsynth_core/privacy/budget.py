@@ -32,6 +32,9 @@ STATUS_MEANING: dict[Status, str] = {
 }
 
 
+UNNAMED_PART = "Everything together"
+
+
 def exact(value: Amount, *, parameter: str) -> Fraction:
     """Read a number as the decimal that a person wrote.
 
@@ -177,6 +180,15 @@ def sequential(budgets: Iterable[Budget]) -> Budget:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What one published part of a release costs, such as its rows or the estimated range of a column."""
+
+    label: str
+    """What was paid for, as the beginning of a line: "Synthetic rows"."""
+    budget: Budget
+
+
+@dataclass(frozen=True, kw_only=True)
 class Guarantee:
     """What a release may claim, for what actually ran.
 
@@ -184,12 +196,18 @@ class Guarantee:
         >>> g = Guarantee(status="proven", budget=Budget.of(1))
         >>> g.epsilon, g.delta, g.kind
         (1.0, 0.0, 'pure')
+        >>> age = Guarantee(status="proven", parts=(Cost(label="Range of column 'age'", budget=Budget.of("0.1")),))
+        >>> compose([g, age]).epsilon
+        1.1
     """
 
     status: Status
     """How far the claim can be trusted; see ``STATUS_MEANING``."""
-    budget: Budget | None
-    """The loss claimed for the unit of protection, or that a simulation played; None where nothing was."""
+    budget: Budget | None = None
+    """The loss claimed for the unit of protection, or that a simulation played; None where nothing was. It is the sum
+    of the parts, and may be left out where they are given."""
+    parts: tuple[Cost, ...] = ()
+    """What each published part costs. Where none is named, the whole is one part."""
     rows_per_person: int = 1
     """The unit of protection: one person owns at most this many rows."""
     caveats: tuple[str, ...] = ()
@@ -201,8 +219,15 @@ class Guarantee:
     def __post_init__(self) -> None:
         if self.status not in STATUS_ORDER:
             raise ParameterError("status", self.status, allowed=", ".join(STATUS_ORDER))
-        if self.budget is None and self.status != "none":
-            raise ParameterError("budget", None, allowed="a budget, unless status is 'none'")
+        if self.parts and self.budget is None:
+            object.__setattr__(self, "budget", sequential(part.budget for part in self.parts))
+        if self.budget is None:
+            if self.status != "none":
+                raise ParameterError("budget", None, allowed="a budget, unless status is 'none'")
+        elif not self.parts:
+            object.__setattr__(self, "parts", (Cost(label=UNNAMED_PART, budget=self.budget),))
+        elif self.budget != sequential(part.budget for part in self.parts):
+            raise ParameterError("budget", str(self.budget), allowed="the sum of what the parts cost")
 
     @property
     def epsilon(self) -> float:
@@ -231,6 +256,10 @@ class Guarantee:
         worst = max(self.status, status, key=STATUS_ORDER.index)
         return replace(self.with_caveat(caveat), status=worst)
 
+    def limited_to(self, *parts: Cost) -> Guarantee:
+        """The same claim for these parts only."""
+        return replace(self, parts=parts, budget=None)
+
     def with_caveat(self, caveat: str) -> Guarantee:
         """The same claim with one more thing a reader must know."""
         return replace(self, caveats=(*self.caveats, caveat))
@@ -246,10 +275,11 @@ def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
         allowed, remedy = "the same for every part", "State each release for the same unit before adding them up."
         raise ParameterError("rows_per_person", sorted(units), allowed=allowed, remedy=remedy)
     status = max((g.status for g in parts), key=STATUS_ORDER.index)
-    budgets = [g.budget for g in parts if g.budget is not None]
+    # One part without privacy leaves none to state.
+    costs = () if any(g.budget is None for g in parts) else tuple(cost for g in parts for cost in g.parts)
     return Guarantee(
         status=status,
-        budget=sequential(budgets) if len(budgets) == len(parts) else None,
+        parts=costs,
         rows_per_person=units.pop(),
         caveats=tuple(dict.fromkeys(caveat for g in parts for caveat in g.caveats)),
     )

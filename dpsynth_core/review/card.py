@@ -8,7 +8,7 @@ from dataclasses import asdict
 from dpsynth_core.mechanisms.parameters import parameters
 from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review.gate import PublishableRelease
-from dpsynth_core.review.wording import claim, literal, meaning, unit
+from dpsynth_core.review.wording import choice, claim, costs, literal, meaning, unit
 from dpsynth_core.table.column import Column
 
 MAX_LABELS = 12
@@ -53,9 +53,12 @@ def _guarantee(release: PublishableRelease) -> str:
     guarantee, several = release.guarantee, len(release.tables)
     each = f" They were made with epsilon {format_amount(release.config.each.epsilon)} each." if several > 1 else ""
     together = f"This holds for all {several} tables together.{each}" if several > 1 else ""
+    parts = costs(guarantee)
     lines = [
         f"**{claim(guarantee)}**",
         " ".join(part for part in (meaning(guarantee), together) if part),
+        f"This is the sum of what each part cost:\n\n{_bullets(map(literal, parts))}" if parts else "",
+        choice(release.publication),
         f"The unit of protection is {unit(guarantee.rows_per_person)}. The number of rows of the original counts as "
         "public. Anything else that is released from the same original adds to this loss.",
         _bullets(literal(caveat) for caveat in guarantee.caveats),

@@ -3,6 +3,9 @@
 A failed claim about privacy is final: no reviewer can overrule it. A failed threshold is the reviewer's own, so it can
 be overruled with a reason, which is recorded. A claim that nobody has looked at is open, and nothing open can be
 approved.
+
+A review can also do without private evidence altogether. Then only public facts and the synthetic rows themselves are
+checked, the questions about quality are listed as unanswered, and nothing that is seen depends on a private row.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from dpsynth_core.ledger.accounts import Account, Entry
 from dpsynth_core.review.checklist_item import STATES, ChecklistItem, CheckState
 from dpsynth_core.review.evidence import Evidence
 from dpsynth_core.review.privacy_checks import privacy_checks
+from dpsynth_core.review.public_checks import rows_check
 from dpsynth_core.review.quality_checks import quality_checks
 from dpsynth_core.review.thresholds import Thresholds
 from dpsynth_core.runs.configuration import RunResult
@@ -26,6 +30,10 @@ class Checklist:
     """Every check of one release, and what a reviewer may do about it."""
 
     checks: tuple[ChecklistItem, ...]
+    public_only: bool = False
+    """Whether it consists of public facts and synthetic rows only."""
+    unanswered: tuple[str, ...] = ()
+    """What nobody has looked at in a review on public facts only."""
     releasable: Literal[False] = False
 
     def __getitem__(self, key: str) -> ChecklistItem:
@@ -59,7 +67,9 @@ class Checklist:
             return "Not yet. Evidence is missing."
         if self.overrulable:
             return "Not yet. At least one of your thresholds is missed."
-        return "Yes, but weigh the warnings." if self.of("warn") else "Yes. All your requirements are met."
+        if self.of("warn"):
+            return "Yes, but weigh the warnings."
+        return "Yes, as far as public facts tell." if self.public_only else "Yes. All your requirements are met."
 
 
 def checklist(
@@ -71,6 +81,7 @@ def checklist(
     account: Account | None = None,
     charge: Entry | None = None,
     public: bool = False,
+    public_only: bool = False,
 ) -> Checklist:
     """Every check of a release.
 
@@ -82,10 +93,10 @@ def checklist(
         account: The data set's account.
         charge: The ledger's entry for this run.
         public: Whether the data are public or simulated, so that nothing is charged (teaching).
+        public_only: Whether to check public facts and the synthetic rows only; any evidence is ignored.
     """
-    return Checklist(
-        checks=(
-            *privacy_checks(outcome, n, thresholds, account, charge, public=public),
-            *quality_checks(evidence, thresholds),
-        )
-    )
+    privacy = privacy_checks(outcome, n, thresholds, account, charge, public=public)
+    if public_only:
+        unanswered = tuple(check.title for check in quality_checks(None, thresholds))
+        return Checklist(checks=(*privacy, rows_check(outcome)), public_only=True, unanswered=unanswered)
+    return Checklist(checks=(*privacy, *quality_checks(evidence, thresholds)))

@@ -9,7 +9,7 @@ from dpsynth_core.charts.checklist import STATES, CheckState, MeasuredClaim
 
 __all__ = ["GROUPS", "STATES", "CheckGroup", "CheckState", "ChecklistItem"]
 
-CheckGroup: TypeAlias = Literal["Privacy", "Quality", "Sanity check"]
+CheckGroup: TypeAlias = Literal["Privacy", "Synthetic rows", "Quality", "Sanity check"]
 GROUPS: tuple[CheckGroup, ...] = get_args(CheckGroup)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.review.gate import PublishableRelease
-from dpsynth_core.review.wording import claim, unit
+from dpsynth_core.review.wording import choice, claim, cost_line, meaning, unit
 from dpsynth_core.table.column import Column
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
@@ -85,6 +85,8 @@ def _privacy(release: PublishableRelease) -> list[dict[str, Any]]:
         "epsilonExact": str(budget.epsilon),
         "delta": guarantee.delta,
         "deltaExact": str(budget.delta),
+        "meaning": meaning(guarantee),
+        **{f"cost{number}": cost_line(cost) for number, cost in enumerate(guarantee.parts, start=1)},
         "unitOfProtection": unit(guarantee.rows_per_person),
         "rowsPerPerson": guarantee.rows_per_person,
         "neighbouringRelation": guarantee.neighbours,
@@ -94,6 +96,8 @@ def _privacy(release: PublishableRelease) -> list[dict[str, Any]]:
     }
     if release.publication.original_rows is not None:
         values["originalRows"] = release.publication.original_rows
+    if release.publication.chosen_by is not None:
+        values |= {"chosenBy": release.publication.chosen_by, "choice": choice(release.publication)}
     return [
         {"@type": "sc:PropertyValue", "propertyID": f"dp:{name}", "name": name, "value": v}
         for name, v in values.items()

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, cast
 from dpsynth_core.errors import DPSynthError, ParameterError
 from dpsynth_core.ledger.decisions import DecisionRow
 from dpsynth_core.review.checklist import Checklist
-from dpsynth_core.review.publication import Publication
+from dpsynth_core.review.publication import PRIVATE_DIAGNOSTICS, ChosenBy, Publication
 from dpsynth_core.review.thresholds import Thresholds
 
 Choice: TypeAlias = Literal["approve", "hold"]
@@ -39,6 +39,11 @@ class Decision:
     """SHA-256 of the archive that was approved; empty for a hold."""
     publication: Publication | None = None
     """What the approved archive says about the table."""
+    chosen_by: ChosenBy = PRIVATE_DIAGNOSTICS
+    """What whoever decided had seen of this data set's releases. The choice itself is not covered by their epsilon if
+    private diagnostics led to it."""
+    public_only: bool = False
+    """Whether the checklist held public facts and synthetic rows only."""
     thresholds: Thresholds | None = None
     """What was asked."""
     states: Mapping[str, str] = field(default_factory=dict)
@@ -64,6 +69,8 @@ class Decision:
             publication = asdict(self.publication) | {"published": published and published.isoformat()}
         details = {
             "bundle": self.bundle,
+            "chosen_by": self.chosen_by,
+            "public_only": self.public_only,
             "publication": publication,
             "states": dict(self.states),
             "measured": dict(self.measured),
@@ -92,6 +99,8 @@ class Decision:
             decided=row.decided,
             release=row.release,
             bundle=details.get("bundle", ""),
+            chosen_by=details.get("chosen_by", PRIVATE_DIAGNOSTICS),
+            public_only=bool(details.get("public_only", False)),
             publication=None if publication is None else Publication(**publication),
             thresholds=None if thresholds is None else Thresholds.from_dict(thresholds),
             states=details.get("states", {}),
@@ -126,6 +135,7 @@ def decide(
     release: str,
     bundle: str = "",
     publication: Publication | None = None,
+    chosen_by: ChosenBy = PRIVATE_DIAGNOSTICS,
 ) -> Decision:
     """A decision now, with the evidence for it. An approval that the checklist does not allow is refused.
 
@@ -138,6 +148,7 @@ def decide(
         release: SHA-256 of the release.
         bundle: SHA-256 of the archive, to be approved.
         publication: What that archive says.
+        chosen_by: What whoever decides has seen of this data set's releases.
     """
     missing = missing_for(checks, choice, reviewer, note)
     if missing:
@@ -145,6 +156,8 @@ def decide(
     approved = choice == "approve"
     if approved and not (bundle and publication):
         raise DPSynthError("There is no release bundle to approve.")
+    if approved and publication is not None and publication.chosen_by not in (None, chosen_by):
+        raise DPSynthError("The bundle and the decision differ in what the release was chosen by. Pack it again.")
     return Decision(
         choice=choice,
         reviewer=reviewer.strip(),
@@ -154,6 +167,8 @@ def decide(
         bundle=bundle if approved else "",
         publication=publication if approved else None,
         thresholds=thresholds,
+        chosen_by=chosen_by,
+        public_only=checks.public_only,
         states={check.key: check.state for check in checks.checks},
         measured={check.key: check.measured for check in checks.checks},
     )

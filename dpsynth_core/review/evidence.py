@@ -96,7 +96,7 @@ def discovery_rates(
         raise DPSynthError("This table has no column with two levels and another one with an order.")
     comparison = GroupComparison.of(outcome.schema, value=pair[0], group=pair[1])
     first, second = (max(1, len(side)) for side in comparison.split(outcome.tables[0]))
-    mechanism, budget = outcome.config.mechanism, outcome.config.each.per_row(outcome.schema.rows_per_person)
+    mechanism, budget = outcome.config.mechanism, outcome.config.fitted.per_row(outcome.schema.rows_per_person)
     reps = REPETITIONS
     if not isinstance(mechanism, HISTOGRAMS):
         each = mechanism.plan(outcome.schema.select(pair), n, budget).seconds

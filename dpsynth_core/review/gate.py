@@ -6,7 +6,7 @@ anybody having to remember it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from datetime import date
 from fractions import Fraction
@@ -15,16 +15,21 @@ import pandas as pd
 
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import Mechanism
-from dpsynth_core.privacy.budget import Budget, Guarantee
+from dpsynth_core.privacy.budget import Budget, Cost, Guarantee
 from dpsynth_core.review.publication import Publication
 from dpsynth_core.runs.configuration import RunConfig, RunResult
+from dpsynth_core.runs.selection import PrivateSelection
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.file_layout import FileLayout
+from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
 _PLAIN = frozenset({str, int, float, bool, Fraction, date, type(None)})
-_RECORDS = (RunConfig, Mechanism, Schema, FileLayout, Column, Guarantee, Budget, Publication)
+_RECORDS = (
+    *(RunConfig, PrivateSelection, Mechanism, Schema, Column, FileLayout, Guarantee, Cost, Budget),
+    *(PaidEstimate, Publication),
+)
 UNREAD = frozenset({"charges", "leaves", "seconds"})
 """Parts of a run that never enter a bundle. Its duration depends on the rows, and nobody has paid for it."""
 
@@ -68,9 +73,15 @@ def admit(outcome: RunResult, publication: Publication) -> PublishableRelease:
     )
 
 
-def check_publishable(schema: Schema, guarantee: Guarantee) -> None:
-    """Refuse what is not private; also called before anything is spent."""
-    judged = schema.judge(guarantee)
+def check_publishable(schema: Schema, guarantee: Guarantee, estimates: Iterable[PaidEstimate] = ()) -> None:
+    """Refuse what is not private; also called before anything is spent.
+
+    Args:
+        schema: The public facts.
+        guarantee: What is claimed for the rows.
+        estimates: Private estimates that were paid for on this table.
+    """
+    judged = schema.judge(guarantee, estimates)
     if judged.status in ("void", "none"):
         why = next(iter(judged.caveats), judged.meaning)
         raise DPSynthError(
@@ -81,12 +92,17 @@ def check_publishable(schema: Schema, guarantee: Guarantee) -> None:
 
 def check_claim(outcome: RunResult) -> None:
     """Refuse a run whose guarantee is void or is not that of its order; quick, because no row is read."""
-    check_publishable(outcome.schema, outcome.guarantee)
-    if outcome.config.seed is not None:
+    guarantee, config = outcome.guarantee, outcome.config
+    rows = guarantee if guarantee.budget is None else guarantee.limited_to(config.cost)
+    check_publishable(outcome.schema, rows, outcome.estimates)
+    if config.seed is not None:
         raise DPSynthError("A seeded run cannot be a release: anybody can repeat its noise. Run it without a seed.")
-    if outcome.guarantee.budget != outcome.config.total:
-        raise DPSynthError("The guarantee and the configuration name different budgets. Run the order again.")
-    if outcome.guarantee.rows_per_person != outcome.schema.rows_per_person:
+    if guarantee.parts != outcome.schema.judge(rows, outcome.estimates).parts:
+        raise DPSynthError(
+            "The guarantee does not name the budgets of the configuration and of the private estimates that were used. "
+            "Run the order again."
+        )
+    if guarantee.rows_per_person != outcome.schema.rows_per_person:
         raise DPSynthError("The guarantee and the schema name different units of protection. Run the order again.")
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account, Entry
-from dpsynth_core.privacy.budget import Status, format_amount
+from dpsynth_core.privacy.budget import Budget, Status, format_amount
 from dpsynth_core.review.checklist_item import ChecklistItem, CheckState
 from dpsynth_core.review.gate import check_claim
 from dpsynth_core.review.thresholds import Thresholds
-from dpsynth_core.review.wording import claim, declarer, loss, origins, unit
+from dpsynth_core.review.wording import claim, costs, declarer, loss, origins, unit
 from dpsynth_core.runs.configuration import RunResult
+from dpsynth_core.table.paid_estimate import PaidEstimate
 
 _STATES: dict[Status, CheckState] = {"proven": "pass", "asymptotic": "warn", "heuristic": "warn"}
 """By the guarantee's status; any other fails."""
@@ -44,7 +45,7 @@ def _guarantee(outcome: RunResult) -> ChecklistItem:
         measured=guarantee.status,
         state=state,
         evidence=evidence,
-        details=(claim(guarantee), *guarantee.caveats),
+        details=(claim(guarantee), *costs(guarantee), *guarantee.caveats),
         final=True,
     )
 
@@ -82,7 +83,15 @@ def _ledger(outcome: RunResult, account: Account | None, charge: Entry | None, *
         evidence = "This data set has no account, so nobody has counted what was spent. Open one on the Data page."
     else:
         left = f"{format_amount(account.left.epsilon, up=False)} of {format_amount(account.total.epsilon)} left"
-        if charge is not None and charge.state == "committed" and charge.budget == total:
+        unpaid = sorted(
+            {each.column for each in outcome.estimates} - {each.column for each in _on_record(outcome, account)}
+        )
+        if unpaid:
+            measured = f"no charge for an estimate; epsilon {left}"
+            evidence = (
+                f"The ledger has no charge for the private estimate of {', '.join(unpaid)}. Estimate it again here."
+            )
+        elif charge is not None and charge.state == "committed" and charge.budget == total:
             state, measured = "pass", f"charge {charge.id}; epsilon {left}"
             evidence = f"This run was charged {loss(total)} before its result was shown."
         else:
@@ -101,14 +110,25 @@ def _ledger(outcome: RunResult, account: Account | None, charge: Entry | None, *
     )
 
 
+def _on_record(outcome: RunResult, account: Account) -> list[PaidEstimate]:
+    """The run's private estimates that this account has paid for, with these values."""
+    kept = [(each.to_dict(), each.guarantee.budget) for each in account.estimates]
+    return [each for each in outcome.estimates if (each.to_dict(), each.guarantee.budget) in kept]
+
+
 def _entry(entry: Entry) -> str:
     when = entry.created.strftime("%Y-%m-%d %H:%M UTC")
     reason = f" ({entry.reason})" if entry.reason else ""
     return f"{entry.id}. {when}: {entry.purpose}, {loss(entry.budget)}, {entry.state}{reason}"
 
 
+def _stated(outcome: RunResult) -> Budget:
+    """What the release states: its rows and the estimates that it uses."""
+    return outcome.guarantee.budget or outcome.config.total
+
+
 def _epsilon(outcome: RunResult, account: Account | None, thresholds: Thresholds) -> ChecklistItem:
-    own, policy = outcome.config.total.epsilon, thresholds.policy.epsilon
+    own, policy = _stated(outcome).epsilon, thresholds.policy.epsilon
     spent = max(own, account.spent.epsilon) if account else own
     share = f" This release accounts for {format_amount(own)} of it." if spent != own else ""
     return ChecklistItem(
@@ -126,7 +146,7 @@ def _epsilon(outcome: RunResult, account: Account | None, thresholds: Thresholds
 
 
 def _delta(outcome: RunResult, account: Account | None, thresholds: Thresholds, n: int) -> ChecklistItem:
-    own, policy = outcome.config.total.delta, thresholds.policy.delta
+    own, policy = _stated(outcome).delta, thresholds.policy.delta
     spent = max(own, account.spent.delta) if account else own
     state: CheckState = "pass"
     if not spent:

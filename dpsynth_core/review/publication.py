@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
+from typing import Literal, TypeAlias, get_args
 
 from dpsynth_core.errors import ParameterError
 
 MAX_CHARACTERS = 2_000
+ChosenBy: TypeAlias = Literal["private diagnostics", "public facts only"]
+PRIVATE_DIAGNOSTICS: ChosenBy = "private diagnostics"
+PUBLIC_FACTS: ChosenBy = "public facts only"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +33,10 @@ class Publication:
     """Rows of the original, which are public; analysts need them to judge a test. None: not stated."""
     published: date | None = None
     """When; None: not stated."""
+    chosen_by: ChosenBy | None = None
+    """What those who chose this release had seen; None: not stated."""
+    chosen_from: int | None = None
+    """How many releases of the same original it was chosen from; None: not stated."""
 
     def __post_init__(self) -> None:
         for name in ("title", "description", "publisher", "license"):
@@ -38,7 +46,11 @@ class Publication:
                 raise ParameterError(name, shown, allowed=f"text of up to {MAX_CHARACTERS:,} characters")
         if not self.title.strip():
             raise ParameterError("title", self.title, allowed="text that is not empty")
-        if self.original_rows is not None and (type(self.original_rows) is not int or self.original_rows < 1):
-            raise ParameterError("original_rows", type(self.original_rows).__name__, allowed="a whole number above 0")
+        for name in ("original_rows", "chosen_from"):
+            count = getattr(self, name)
+            if count is not None and (type(count) is not int or count < 1):
+                raise ParameterError(name, type(count).__name__, allowed="a whole number above 0")
+        if self.chosen_by not in (None, *get_args(ChosenBy)):
+            raise ParameterError("chosen_by", type(self.chosen_by).__name__, allowed=" or ".join(get_args(ChosenBy)))
         if self.published is not None and type(self.published) is not date:
             raise ParameterError("published", type(self.published).__name__, allowed="a date")

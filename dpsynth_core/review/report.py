@@ -27,7 +27,7 @@ from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review.checklist import Checklist
 from dpsynth_core.review.decision import Decision
-from dpsynth_core.review.wording import claim, declarer, loss, meaning, unit
+from dpsynth_core.review.wording import choice, claim, costs, declarer, loss, meaning, unit
 from dpsynth_core.runs.configuration import RunResult
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
@@ -121,6 +121,8 @@ def _decided(decision: Decision | None, earlier: Sequence[Decision]) -> ReportSe
     if decision is None:
         return ReportSection(title="Decision", texts=["No decision has been recorded."])
     texts = [f"{decision.reviewer}, {_when(decision)}.", *([decision.note] if decision.note.strip() else [])]
+    if decision.publication is not None and (chosen := choice(decision.publication)):
+        texts.append(chosen)
     if decision.thresholds is not None:
         asked = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in decision.thresholds.to_dict().items())
         texts.append(f"Thresholds at the time: {asked}.")
@@ -148,7 +150,7 @@ def _guarantee(outcome: RunResult) -> ReportSection:
     texts = [text for text in (claim(guarantee), guarantee.meaning, meaning(guarantee), made_by) if text]
     head = ("stage", "noise", "loss per row")
     rows = [(charge.label, charge.primitive, loss(charge.budget)) for charge in outcome.charges]
-    texts += guarantee.caveats
+    texts += (*costs(guarantee), *guarantee.caveats)
     return ReportSection(title="Guarantee", verdict=guarantee.status, texts=texts, head=head, rows=rows)
 
 

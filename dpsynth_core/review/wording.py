@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 
-from dpsynth_core.privacy.budget import Budget, Guarantee, format_amount
+from dpsynth_core.privacy.budget import Budget, Cost, Guarantee, format_amount
+from dpsynth_core.review.publication import PRIVATE_DIAGNOSTICS, PUBLIC_FACTS, Publication
 from dpsynth_core.table.schema import Schema
 
 _MARKUP = frozenset("\\`*_{}[]<>#|&~$:@")
@@ -40,17 +41,47 @@ def claim(guarantee: Guarantee) -> str:
     return f"{guarantee.meaning} Aimed at: {terms}."
 
 
+def costs(guarantee: Guarantee) -> tuple[str, ...]:
+    """What each part cost, a line each; empty where the claim has one part, which says it all."""
+    return tuple(cost_line(cost) for cost in guarantee.parts) if len(guarantee.parts) > 1 else ()
+
+
+def cost_line(cost: Cost) -> str:
+    """What one part cost.
+
+    Example:
+        >>> cost_line(Cost(label="Synthetic rows", budget=Budget.of(1)))
+        'Synthetic rows: epsilon 1, delta 0 (pure)'
+    """
+    return f"{cost.label}: {loss(cost.budget)}"
+
+
 def meaning(guarantee: Guarantee) -> str:
-    """What epsilon means for an attacker; empty unless the claim is pure and proven."""
-    if guarantee.status != "proven" or guarantee.budget is None or guarantee.budget.delta:
+    """What epsilon and delta mean for an attacker; empty unless the claim is proven."""
+    if guarantee.status != "proven" or guarantee.budget is None:
         return ""
-    # Bayes: odds grow by at most exp(epsilon), so even odds become exp(e) / (1 + exp(e)); rounded up, never down.
-    highest = math.ceil(1000 / (1 + math.exp(-guarantee.epsilon))) / 10
+    # Bayes: odds grow by at most exp(epsilon), so even odds become exp(e) / (1 + exp(e)). With a delta that holds for
+    # the attacker's belief on average: the best test is right with probability (exp(e) + delta) / (1 + exp(e)).
+    doubt = math.exp(-guarantee.epsilon)
+    highest = math.ceil(1000 * (1 + guarantee.delta * doubt) / (1 + doubt)) / 10  # rounded up, never down
+    average = ", on average over the noise" if guarantee.delta else ""
     return (
         "Suppose an attacker knows every other person's rows and gives even odds to two guesses about the remaining "
         "person. After seeing everything published here, the attacker can be at most "
-        f"{highest:g}% sure of the right one."
+        f"{min(highest, 100):g}% sure of the right one{average}."
     )
+
+
+def choice(publication: Publication) -> str:
+    """By what a release was chosen, and what that means; empty where it is not stated."""
+    count = publication.chosen_from or 1
+    chosen = f"The choice among {count} releases" if count > 1 else "The decision to publish this release"
+    if publication.chosen_by == PRIVATE_DIAGNOSTICS:
+        what = "that choice" if count > 1 else "that decision"
+        return f"{chosen} was made by looking at private diagnostics. The stated epsilon covers the rows, not {what}."
+    if publication.chosen_by == PUBLIC_FACTS:
+        return f"{chosen} was made by public facts and synthetic rows only. No private diagnostic was looked at."
+    return ""
 
 
 def origins(schema: Schema) -> dict[str, list[str]]:

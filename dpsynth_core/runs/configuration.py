@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -12,16 +12,18 @@ import pandas as pd
 
 from dpsynth_core.errors import DPSynthError, ParameterError
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
-from dpsynth_core.privacy.budget import Budget, Guarantee, compose
+from dpsynth_core.privacy.budget import Budget, Cost, Guarantee, compose, format_amount
 from dpsynth_core.privacy.noise import Noise, SeededNoise
 from dpsynth_core.privacy.primitives import Charge
-from dpsynth_core.progress import Point, RunProgress
-from dpsynth_core.runs.synthesize import Release, synthesize
+from dpsynth_core.progress import Point, Progress, RunProgress
+from dpsynth_core.runs.selection import PrivateSelection, run_selection
+from dpsynth_core.runs.synthesize import ROWS, Release, run_mechanism
+from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
 MAX_COPIES = 20
-FIELDS = ("mechanism", "parameters", "epsilon", "delta", "copies")
+FIELDS = ("mechanism", "parameters", "epsilon", "delta", "copies", "selection")
 """Of a saved configuration."""
 NO_PROGRESS = RunProgress()
 
@@ -48,9 +50,19 @@ class RunConfig:
     """How many synthetic tables; their losses add up."""
     seed: int | None = None
     """For simulation in teaching mode only; None draws real noise."""
+    selection: PrivateSelection | None = None
+    """Where the best of several runs is chosen privately: among which. ``mechanism`` is the first of them before the
+    run, and the chosen one afterwards."""
 
     def __post_init__(self) -> None:
         Budget.of(self.epsilon, self.delta)
+        if self.selection is not None:
+            self.selection.shares(self.each)
+            if self.mechanism not in self.selection.candidates:
+                raise ParameterError("mechanism", self.mechanism.key, allowed="one of the candidates of the selection")
+            if self.copies != 1:
+                remedy = "A private selection chooses one table."
+                raise ParameterError("copies", self.copies, allowed="1", remedy=remedy)
         if not isinstance(self.copies, int) or isinstance(self.copies, bool) or not 1 <= self.copies <= MAX_COPIES:
             raise ParameterError("copies", self.copies, allowed=f"a whole number from 1 to {MAX_COPIES}")
 
@@ -64,11 +76,33 @@ class RunConfig:
         """The loss of all tables together: what is charged."""
         return self.each.times(self.copies)
 
+    @property
+    def cost(self) -> Cost:
+        """The total as a part of a guarantee, which says what it is for."""
+        label = ROWS
+        if self.copies > 1:
+            label += f", {self.copies} tables at epsilon {format_amount(self.each.epsilon)} each"
+        if self.selection is not None:
+            label += f", chosen privately from up to {self.selection.max_runs} runs"
+        return Cost(label=label, budget=self.total)
+
+    @property
+    def fitted(self) -> Budget:
+        """What the mechanism itself gets for one table: less than its loss where a selection takes the rest."""
+        return self.each if self.selection is None else self.selection.shares(self.each)[0]
+
+    @property
+    def runs(self) -> int:
+        """How often a mechanism is run."""
+        return self.copies if self.selection is None else self.selection.max_runs
+
     def to_json(self) -> str:
         """JSON text, readable by people; without the seed, which no release has."""
-        parameters = {name: value for name, value in asdict(self.mechanism).items() if name != "reason"}
-        values = (self.mechanism.key, parameters, self.epsilon, self.delta, self.copies)
-        return json.dumps(dict(zip(FIELDS, values, strict=True)), indent=2)
+        saved = {**_saved(self.mechanism), "epsilon": self.epsilon, "delta": self.delta, "copies": self.copies}
+        if self.selection is not None:
+            candidates = [_saved(candidate) for candidate in self.selection.candidates]
+            saved["selection"] = {"candidates": candidates, "max_runs": self.selection.max_runs}
+        return json.dumps(saved, indent=2)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RunConfig:
@@ -86,7 +120,24 @@ class RunConfig:
             epsilon=str(saved.get("epsilon", "1")),
             delta=str(saved.get("delta", "0")),
             copies=saved.get("copies", 1),
+            selection=_selection(saved.get("selection")),
         )
+
+
+def _saved(mechanism: Mechanism) -> dict[str, Any]:
+    parameters = {name: value for name, value in asdict(mechanism).items() if name != "reason"}
+    return {"mechanism": mechanism.key, "parameters": parameters}
+
+
+def _selection(saved: Any) -> PrivateSelection | None:
+    if saved is None:
+        return None
+    try:
+        candidates = [_mechanism(str(one["mechanism"]), dict(one["parameters"])) for one in saved["candidates"]]
+        return PrivateSelection.of(candidates, saved["max_runs"])
+    except (KeyError, TypeError, ValueError):
+        allowed = "candidates (each with mechanism and parameters) and max_runs"
+        raise ParameterError("selection", type(saved).__name__, allowed=allowed) from None
 
 
 def _mechanism(key: str, saved: Mapping[str, Any]) -> Mechanism:
@@ -127,7 +178,9 @@ class RunResult:
     schema: Schema
     tables: tuple[pd.DataFrame, ...]
     guarantee: Guarantee
-    """For all tables together."""
+    """For all tables together, with the private estimates behind the public facts."""
+    estimates: tuple[PaidEstimate, ...] = ()
+    """The private estimates of its columns that were on record."""
     charges: tuple[Charge, ...]
     """What each stage of the first table spent, per row."""
     leaves: pd.DataFrame | None
@@ -137,21 +190,36 @@ class RunResult:
     def release(self, n: int) -> Release:
         """The first table as a release of ``n`` original rows, to run its mechanism again on simulated rows."""
         each = self.config.each
+        cost = () if self.guarantee.budget is None else (Cost(label=ROWS, budget=each),)
         return Release(
             mechanism=self.config.mechanism,
             schema=self.schema,
             n=n,
             charges=self.charges,
-            guarantee=replace(self.guarantee, budget=each),
+            guarantee=self.guarantee.limited_to(*cost),
+            budget=self.config.fitted if cost else None,
             model=SampledRows(table=self.tables[0]),
             noise=SeededNoise(each, seed=0),
         )
 
 
 def execute(
-    table: pd.DataFrame, schema: Schema, config: RunConfig, *, progress: RunProgress = NO_PROGRESS
+    table: pd.DataFrame,
+    schema: Schema,
+    config: RunConfig,
+    estimates: Iterable[PaidEstimate] = (),
+    *,
+    progress: RunProgress = NO_PROGRESS,
 ) -> RunResult:
-    """Make the synthetic tables; ``progress.drawn()`` is called before anything is drawn."""
+    """Make the synthetic tables; ``progress.drawn()`` is called before anything is drawn.
+
+    Args:
+        table: The private rows.
+        schema: The public facts.
+        config: What to run.
+        estimates: Private estimates that were paid for on this table.
+        progress: Receives the stages; raises to cancel.
+    """
     began = time.monotonic()
     progress("Reading the table", 0.0)
     private = PrivateTable(table, schema)
@@ -164,26 +232,36 @@ def execute(
 
         if copy:
             progress.restart()
-        release = synthesize(
-            private,
-            config.mechanism,
-            epsilon=config.each.epsilon,
-            delta=config.each.delta,
-            seed=None if config.seed is None else config.seed + copy,
-            progress=report,
-            watch=lambda _: progress.drawn(),
-        )
+        release = _released(private, config, copy, report, lambda _: progress.drawn())
         report("Drawing rows", 0.95)
         tables.append(release.sample())
         guarantees.append(release.guarantee)
         if not copy:
             first = release  # the others' models need not stay in memory
+    used = schema.estimates_used(estimates)
     return RunResult(
-        config=config,
+        config=replace(config, mechanism=first.mechanism),
         schema=schema,
         tables=tuple(tables),
-        guarantee=compose(guarantees),
+        # Each table is paid for; an estimate is paid for once, however many tables depend on it.
+        guarantee=private.judge(_for_rows(compose(guarantees), config), used),
+        estimates=used,
         charges=first.charges,
         leaves=first.model.leaves() if hasattr(first.model, "leaves") else None,
         seconds=time.monotonic() - began,
     )
+
+
+def _for_rows(guarantee: Guarantee, config: RunConfig) -> Guarantee:
+    """The claim for the rows of all tables, as one part."""
+    return guarantee if guarantee.budget is None else guarantee.limited_to(config.cost)
+
+
+def _released(
+    private: PrivateTable, config: RunConfig, copy: int, progress: Progress, watch: Callable[[Charge], None]
+) -> Release:
+    """One release: of the mechanism, or of the best of several runs."""
+    seed = None if config.seed is None else config.seed + copy
+    if config.selection is None:
+        return run_mechanism(private, config.mechanism, config.each, seed=seed, progress=progress, watch=watch)
+    return run_selection(private, config.selection, config.each, seed=seed, progress=progress, watch=watch)

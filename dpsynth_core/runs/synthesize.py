@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import pandas as pd
 
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.mechanisms.base import Mechanism, Model
-from dpsynth_core.privacy.budget import Amount, Budget, Guarantee
+from dpsynth_core.privacy.budget import Amount, Budget, Cost, Guarantee
 from dpsynth_core.privacy.noise import Noise, SecureNoise, SeededNoise
 from dpsynth_core.privacy.primitives import Charge
 from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
+ROWS = "Synthetic rows"
+"""What the rows' part of a guarantee is called."""
 MIN_EPSILON, MAX_EPSILON = Fraction(1, 10**6), 10**6
 
 
@@ -29,7 +32,9 @@ class Release:
     schema: Schema
     """The public facts it was made with."""
     guarantee: Guarantee
-    """What may be claimed for it."""
+    """What may be claimed for it, with the private estimates behind its public facts."""
+    budget: Budget | None
+    """What the mechanism was granted for the rows; None for a reference, which keeps to no epsilon."""
     charges: tuple[Charge, ...]
     """What each stage spent, per row of the table."""
     model: Model
@@ -54,6 +59,7 @@ def synthesize(
     epsilon: Amount,
     delta: Amount = 0,
     seed: int | None = None,
+    estimates: Iterable[PaidEstimate] = (),
     progress: Progress = no_progress,
     watch: Callable[[Charge], None] | None = None,
 ) -> Release:
@@ -65,30 +71,52 @@ def synthesize(
         epsilon: The loss granted, for the unit of protection that the schema declares.
         delta: The probability of failure granted; zero for pure differential privacy.
         seed: For simulation and teaching only: the release can be repeated, and is therefore not private.
+        estimates: Private estimates that were paid for on this table. What those cost that the schema uses is part of
+            the guarantee; without them it is void for a column that was estimated privately.
         progress: Told about stages; raises to cancel.
         watch: Told of every charge before anything is drawn under it.
     """
-    granted = Budget.of(epsilon, delta)
-    if not MIN_EPSILON <= granted.epsilon <= MAX_EPSILON:
-        raise ParameterError(
-            "epsilon",
-            str(epsilon),
-            allowed=f"from {float(MIN_EPSILON):g} to {MAX_EPSILON:,}",
-            remedy="Beyond that there is nothing but noise, or no privacy to speak of.",
-        )
+    release = run_mechanism(private, mechanism, Budget.of(epsilon, delta), seed=seed, progress=progress, watch=watch)
+    return replace(release, guarantee=private.judge(release.guarantee, estimates))
+
+
+def run_mechanism(
+    private: PrivateTable,
+    mechanism: Mechanism,
+    granted: Budget,
+    *,
+    seed: int | None = None,
+    progress: Progress = no_progress,
+    watch: Callable[[Charge], None] | None = None,
+) -> Release:
+    """The same, with a claim for the rows alone: nobody has looked yet at where the public facts come from."""
+    check_granted(granted)
     per_row = granted.per_row(private.schema.rows_per_person)
     noise: Noise = SecureNoise(per_row) if seed is None else SeededNoise(per_row, seed)
     noise.watch = watch
     model = mechanism.fit(private, noise, progress)
     # A reference without privacy has not kept to any epsilon, so none is stated.
     budget = None if mechanism.status == "none" else granted
-    claim = Guarantee(status=mechanism.status, budget=budget, rows_per_person=private.schema.rows_per_person)
+    parts = () if budget is None else (Cost(label=ROWS, budget=budget),)
+    claim = Guarantee(status=mechanism.status, parts=parts, rows_per_person=private.schema.rows_per_person)
     return Release(
         mechanism=mechanism,
         schema=private.schema,
-        guarantee=private.judge(noise.judge(mechanism.judge(claim))),
+        guarantee=noise.judge(mechanism.judge(claim)),
+        budget=budget,
         charges=noise.charges,
         model=model,
         n=private.n,
         noise=noise,
     )
+
+
+def check_granted(granted: Budget) -> None:
+    """Refuse a budget for rows that makes no sense."""
+    if not MIN_EPSILON <= granted.epsilon <= MAX_EPSILON:
+        raise ParameterError(
+            "epsilon",
+            str(float(granted.epsilon)),
+            allowed=f"from {float(MIN_EPSILON):g} to {MAX_EPSILON:,}",
+            remedy="Beyond that there is nothing but noise, or no privacy to speak of.",
+        )

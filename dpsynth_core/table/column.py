@@ -20,6 +20,9 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
 READ_FROM_DATA: Origin = "read from the data"
 """The one origin that makes no fact public, and voids every guarantee."""
+ESTIMATED: Origin = "estimated privately"
+"""Of a range or of categories. A person states the column's other facts, and a guarantee holds only with the record of
+what the estimate cost."""
 
 DEFAULT_BINS = 32
 """Bins of a continuous column that declares none."""

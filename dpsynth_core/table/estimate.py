@@ -16,10 +16,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth_core.errors import DPSynthError, ParameterError
-from dpsynth_core.privacy.budget import Amount, Budget, Guarantee, exact
+from dpsynth_core.privacy.budget import Amount, Budget, exact
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.table.cells import DEFAULT_LAYOUT, column_numbers, column_texts
-from dpsynth_core.table.file_layout import FileLayout
+from dpsynth_core.table.file_layout import FileLayout, layout_of
+from dpsynth_core.table.paid_estimate import PaidEstimate, paid
 
 SMALLEST_EXPONENT, LARGEST_EXPONENT = -6, 12
 """Magnitudes that a range estimate can tell apart: 10 ** -6 up to 10 ** 12."""
@@ -34,25 +35,23 @@ class NothingFoundError(DPSynthError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EstimatedBounds:
+class EstimatedBounds(PaidEstimate):
     """A range that covers nearly all rows, from noisy counts."""
 
     lower: float
     """Left edge of the first bin whose count is above the noise."""
     upper: float
     """Right edge of the last such bin."""
-    guarantee: Guarantee
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscoveredCategories:
+class DiscoveredCategories(PaidEstimate):
     """Labels that enough rows share to be named."""
 
     categories: tuple[str, ...]
     """In alphabetical order, which says nothing about how often they occur."""
     threshold: int
     """A label was named when its noisy count reached this."""
-    guarantee: Guarantee
 
 
 def range_edges() -> NDArray[np.float64]:
@@ -70,17 +69,19 @@ def estimate_bounds(
     epsilon: Amount,
     noise: Noise,
     rows_per_person: int = 1,
-    layout: FileLayout = DEFAULT_LAYOUT,
+    layout: FileLayout | None = None,
 ) -> EstimatedBounds:
     """A range for a numeric column at a cost of ``epsilon``, without knowing anything about it.
 
     Rows are counted in bins whose edges are 1, 2, 5 times the powers of ten; each count gets discrete Laplace
     noise of scale 2/epsilon; the range spans the bins whose noisy count exceeds a threshold that all the empty
     bins together pass with probability at most 1%.
+
+    Cells are read by ``layout``, by default the one by which the table was read.
     """
-    share = Budget.of(epsilon).per_row(rows_per_person)
+    share, layout = Budget.of(epsilon).per_row(rows_per_person), layout or layout_of(values.attrs)
     edges = range_edges()
-    raw = column_numbers(values, layout)
+    raw = column_numbers(values, layout or DEFAULT_LAYOUT)
     inside = np.clip(raw[~np.isnan(raw)], edges[0], np.nextafter(edges[-1], 0))
     counts = np.bincount(np.searchsorted(edges, inside, side="right") - 1, minlength=len(edges) - 1)
     noisy = noise.laplace(counts, sensitivity=HISTOGRAM_SENSITIVITY, epsilon=share.epsilon, label="range of a column")
@@ -93,10 +94,13 @@ def estimate_bounds(
             f"No range stands out from the noise at epsilon {float(exact(epsilon, parameter='epsilon')):g}; "
             "the budget for this estimate is spent. Declare the range from public knowledge, or try a larger epsilon."
         )
+    name = str(values.name)
     return EstimatedBounds(
+        column=name,
+        layout=layout,
         lower=float(edges[occupied[0]]),
         upper=float(edges[occupied[-1] + 1]),
-        guarantee=_guarantee(noise, Budget.of(epsilon), rows_per_person),
+        guarantee=noise.judge(paid(name, Budget.of(epsilon), rows_per_person=rows_per_person)),
     )
 
 
@@ -118,12 +122,13 @@ def discover_categories(
     delta: Amount,
     noise: Noise,
     rows_per_person: int = 1,
-    layout: FileLayout = DEFAULT_LAYOUT,
+    layout: FileLayout | None = None,
 ) -> DiscoveredCategories:
     """The labels of a column that enough rows share, at a cost of (``epsilon``, ``delta``).
 
     A label that only one row has must stay unknown, whatever the noise: that is what delta bounds. With several
-    rows per person the budget is converted by group privacy first.
+    rows per person the budget is converted by group privacy first. Cells are read by ``layout``, by default the one by
+    which the table was read.
     """
     budget = Budget.of(epsilon, delta)
     if not budget.delta:
@@ -131,7 +136,8 @@ def discover_categories(
         raise ParameterError("delta", delta, allowed="greater than 0", remedy=remedy)
     share = budget.per_row(rows_per_person)
     threshold = discovery_threshold(share.epsilon, share.delta)
-    counted = column_texts(values, layout).value_counts(sort=False)
+    layout = layout or layout_of(values.attrs)
+    counted = column_texts(values, layout or DEFAULT_LAYOUT).value_counts(sort=False)
     noisy = noise.laplace(
         counted.to_numpy(),
         sensitivity=HISTOGRAM_SENSITIVITY,
@@ -145,10 +151,11 @@ def discover_categories(
             f"No label is shared by enough rows to be named (about {threshold} are needed); the budget for this "
             "estimate is spent. List the categories from public knowledge, or try a larger epsilon."
         )
+    name = str(values.name)
     return DiscoveredCategories(
-        categories=found, threshold=threshold, guarantee=_guarantee(noise, budget, rows_per_person)
+        column=name,
+        layout=layout,
+        categories=found,
+        threshold=threshold,
+        guarantee=noise.judge(paid(name, budget, labels=True, rows_per_person=rows_per_person)),
     )
-
-
-def _guarantee(noise: Noise, budget: Budget, rows_per_person: int) -> Guarantee:
-    return noise.judge(Guarantee(status="proven", budget=budget, rows_per_person=rows_per_person))

@@ -14,6 +14,7 @@ from dpsynth_core.table.column import Column
 from dpsynth_core.table.counts import SparseCounts, count_cells
 from dpsynth_core.table.encoding import Positions, codec_for, reading_layout
 from dpsynth_core.table.file_layout import layout_of
+from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.schema import Schema
 
 LAYOUT_NOT_DECLARED = (
@@ -67,9 +68,9 @@ class PrivateTable:
         """Number of rows: public, because neighbours replace a row and never add one."""
         return self._n
 
-    def judge(self, guarantee: Guarantee) -> Guarantee:
+    def judge(self, guarantee: Guarantee, estimates: Iterable[PaidEstimate] = ()) -> Guarantee:
         """The guarantee that remains, given where every fact comes from, the layout of the file included."""
-        guarantee = self.schema.judge(guarantee)
+        guarantee = self.schema.judge(guarantee, estimates)
         return guarantee if self._read_as_declared else guarantee.weakened("void", LAYOUT_NOT_DECLARED)
 
     def counts(self, names: Iterable[str] | None = None, *, bins: Mapping[str, int] | None = None) -> SparseCounts:

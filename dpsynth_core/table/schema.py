@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpsynth_core.errors import SchemaError, is_int
-from dpsynth_core.privacy.budget import Guarantee
-from dpsynth_core.table.column import Column
+from dpsynth_core.privacy.budget import Guarantee, compose
+from dpsynth_core.table.column import ESTIMATED, Column
 from dpsynth_core.table.file_layout import FileLayout
+from dpsynth_core.table.paid_estimate import PaidEstimate
 
 MAX_DECLARED_BY = 500
 """Characters that say who declared the facts."""
@@ -86,19 +87,46 @@ class Schema:
         """Whether every fact is declared public, so that guarantees can hold."""
         return not self.not_public
 
-    def judge(self, guarantee: Guarantee) -> Guarantee:
-        """The guarantee that remains once the origin of every declared fact is taken into account."""
+    def judge(self, guarantee: Guarantee, estimates: Iterable[PaidEstimate] = ()) -> Guarantee:
+        """The guarantee that remains once the origin of every declared fact is taken into account.
+
+        Args:
+            guarantee: What is claimed for the rows.
+            estimates: Private estimates that were paid for on this table. A column that was estimated privately needs
+                one with exactly its values, whose cost joins the claim; otherwise the claim is void.
+        """
+        paid = tuple(estimates)
         for name in self.not_public:
             guarantee = guarantee.weakened(
                 "void",
                 f"Column {name!r}: its bounds or categories were read from the data, not declared public.",
             )
         for column in self.columns:
-            if column.origin == "estimated privately":
-                guarantee = guarantee.with_caveat(
-                    f"Column {column.name!r}: its bounds or categories were estimated privately, at a cost of its own."
-                )
+            if column.origin == ESTIMATED:
+                guarantee = self._with_estimate(guarantee, column, paid)
         return guarantee
+
+    def _with_estimate(self, guarantee: Guarantee, column: Column, estimates: tuple[PaidEstimate, ...]) -> Guarantee:
+        mine = [each for each in estimates if each.column == column.name]
+        used = [e for e in mine if e.backs(column, self.file) and e.guarantee.rows_per_person == self.rows_per_person]
+        if not used:
+            return guarantee.weakened(
+                "void",
+                f"Column {column.name!r}: its bounds or categories are said to be estimated privately, but no charge "
+                "for this estimate is on record for this table.",
+            )
+        guarantee = compose([guarantee, *(each.guarantee for each in used)])
+        if len(used) == len(mine):
+            return guarantee
+        return guarantee.with_caveat(
+            f"Column {column.name!r}: another estimate was paid for and is not used. The stated loss does not cover a "
+            "choice between them that was made by looking at both."
+        )
+
+    def estimates_used(self, estimates: Iterable[PaidEstimate]) -> tuple[PaidEstimate, ...]:
+        """Those that concern a column of this schema that was estimated privately."""
+        names = {column.name for column in self.columns if column.origin == ESTIMATED}
+        return tuple(each for each in estimates if each.column in names)
 
     def select(self, names: Iterable[str]) -> Schema:
         """The same facts for these columns only, in the given order."""

@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 from dpsynth_core.ledger.accounts import Account
+from dpsynth_core.ledger.decisions import DecisionStore
 from dpsynth_core.ledger.ledger import Ledger
 from dpsynth_core.ledger.settings import Settings
+from dpsynth_core.table.paid_estimate import PaidEstimate
 from pages.shared.session import Session
+from pages.shared.table_work import TableWork
 
 
 def open_ledger() -> Ledger:
     """This installation's ledger."""
     settings = Settings.from_environment()
     return Ledger(settings.ledger_url, key=settings.installation_key())
+
+
+def decision_store() -> DecisionStore:
+    """Where decisions are recorded: in the ledger's database."""
+    return DecisionStore(Settings.from_environment().ledger_url)
+
+
+def remember_look(work: TableWork | None) -> None:
+    """Record with the data set, once, that somebody has seen private diagnostics of it."""
+    if work is None or work.look_recorded or work.data.fingerprint is None or not work.examined:
+        return
+    decision_store().record_look(work.data.fingerprint)
+    work.look_recorded = True
+
+
+def paid_estimates(work: TableWork) -> tuple[PaidEstimate, ...]:
+    """The private estimates that count for this table: in release mode, those that its account has paid for."""
+    if work.data.fingerprint is not None:
+        work.estimates = open_ledger().estimates(work.data.fingerprint)
+    return work.estimates
 
 
 def account_of(session: Session) -> Account | None:

@@ -14,7 +14,7 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.privacy.budget import Guarantee, Status, format_amount
 from dpsynth_core.table.schema import Schema
-from pages.shared.accounts import account_of
+from pages.shared.accounts import account_of, remember_look
 from pages.shared.session import Session, current_session
 from pages.shared.table_work import RunRecord
 
@@ -76,6 +76,8 @@ def lay_out(path: str) -> Session:
     """
     session = current_session()
     session.collect()
+    with errors_shown("The ledger cannot be used."):
+        remember_look(session.current)
     with st.sidebar:
         st.markdown("**DPSynth**")
         for stage in (HOME, *STAGES):

@@ -70,7 +70,7 @@ class Session:
         if self.schema is None:
             return None
         best = Guarantee(status="proven", budget=Budget.of(1), rows_per_person=self.schema.rows_per_person)
-        judged = self.schema.judge(best)
+        judged = self.schema.judge(best, self.work.estimates)
         if read_as_declared(self.work.data.table, self.schema):
             return judged
         return judged.weakened("void", "How the file is laid out was read from the data, not declared public.")

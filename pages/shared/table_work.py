@@ -15,6 +15,7 @@ from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review import Bundle, Decision, Evidence, Publication, release_digest
 from dpsynth_core.runs.configuration import RunConfig, RunResult
 from dpsynth_core.table.file_layout import FileLayout, layout_of
+from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.teaching.false_discovery import FalseDiscoveryReplay
@@ -110,9 +111,14 @@ class TableWork:
     """What is wrong with the draft."""
     estimate_problem: DPSynthError | None = None
     """Why the last private estimate declared nothing."""
+    estimates: tuple[PaidEstimate, ...] = ()
+    """Private estimates on this table: in release mode those that its account has paid for, as last read; in teaching
+    mode those made here."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Columns that the suggestion leaves out, each with the reason."""
     preview: Preview | None = None
+    compared_with_original: bool = False
+    """Whether a synthetic table was shown beside the original."""
     runs: list[RunRecord] = field(default_factory=list)
     """Finished runs, oldest first."""
     compared: list[int] = field(default_factory=list)
@@ -123,6 +129,10 @@ class TableWork:
     """The last false discovery drawn from nothing."""
     publication: Publication = field(default_factory=Publication)
     """What the reviewer says about the table when publishing it."""
+    look_recorded: bool = False
+    """Whether the data set's record says that private diagnostics of it were seen."""
+    public_review: bool = False
+    """Whether the review does without private evidence."""
     ticket: str = field(default_factory=lambda: uuid.uuid4().hex)
     """Of the next decision: handed in twice, it is recorded once."""
     tasks: Tasks = field(default_factory=Tasks)
@@ -159,6 +169,12 @@ class TableWork:
     def run(self, at: int) -> RunRecord:
         """A run by its number."""
         return self.runs[at - 1]
+
+    @property
+    def examined(self) -> bool:
+        """Whether anybody has looked at private diagnostics of a run here."""
+        looked = any(run.evaluations or run.evidence is not None for run in self.runs)
+        return self.compared_with_original or looked
 
     def close(self) -> None:
         """Cancel whatever is running on this table: nobody will be able to see it any more."""

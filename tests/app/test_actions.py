@@ -6,13 +6,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dpsynth_core.errors import BudgetError, DPSynthError, IntakeError, LedgerError, SchemaError
+from dpsynth_core.errors import BudgetError, DPSynthError, IntakeError, LedgerError, ParameterError, SchemaError
 from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.estimate import NothingFoundError
 from dpsynth_core.table.examples import EXAMPLES
-from pages.shared.accounts import account_of
+from pages.shared.accounts import account_of, open_ledger
 from pages.shared.data.actions import (
     adopt_account_terms,
     choose_mode,
@@ -25,6 +25,7 @@ from pages.shared.data.actions import (
     open_account,
     sign,
 )
+from pages.shared.data.schema_rows import mark_public
 from pages.shared.session import Session
 
 PEOPLE = pd.DataFrame(
@@ -70,7 +71,7 @@ def account_in(session: Session) -> Account:
 
 
 def run(session: Session, name: str, budget: Budget = PLENTY, run_id: str = "") -> str:
-    return estimate(session, name, budget, run_id=run_id or uuid.uuid4().hex)
+    return estimate(session, name, budget, run_id=run_id or uuid.uuid4().hex, others_public=True)
 
 
 def covers(column: Column, low: float, high: float) -> bool:
@@ -326,7 +327,7 @@ def test_what_was_paid_for_is_declared_even_if_it_contradicts_what_was_typed(rel
     rows = release.work.draft.copy()
     rows.loc[rows["name"] == "income", ["from", "to", "decimals"]] = ["0.0001", "0.0002", 12]
     rows.loc[rows["name"] == "town", "other"] = "elsewhere"
-    edit_draft(release, rows)
+    edit_draft(release, mark_public(rows, public=True))
     assert release.work.problems == []
     run(release, "income", Budget.of(4))
     run(release, "town", Budget.of(4, "1e-6"))
@@ -335,6 +336,64 @@ def test_what_was_paid_for_is_declared_even_if_it_contradicts_what_was_typed(rel
     assert covers(income, 20_000.5, 20_099.5)
     assert income.decimals is None
     assert release.schema["town"].labels == ("north", "south", "elsewhere")
+
+
+def test_without_a_statement_about_the_rest_nothing_is_charged(release: Session) -> None:
+    before = release.schema
+    with pytest.raises(ParameterError, match="others_public"):
+        estimate(release, "age", PLENTY, run_id="first", others_public=False)
+    assert account_in(release).entries == ()
+    assert release.schema is before
+
+
+def test_the_schema_after_an_estimate_holds_nothing_that_was_read_from_the_rows(release: Session) -> None:
+    assert release.schema is not None
+    assert release.schema["income"].decimals is not None, "the suggestion reads it from the rows"
+    run(release, "income")
+    income = release.schema["income"].to_dict()
+    assert set(income) == {"name", "kind", "lower", "upper", "public", "origin"}
+
+
+def test_the_account_remembers_what_an_estimate_has_found(release: Session) -> None:
+    declare_all_public(release, public=True)
+    run(release, "age")
+    run(release, "town", Budget.of("0.5", "1e-6"))
+    assert release.schema is not None
+    first, second = open_ledger().estimates(account_in(release).fingerprint)
+    assert (first.column, second.column, second.categories) == ("age", "town", ("north", "south"))
+    assert release.schema["age"].lower == first.lower
+    assert status(release) == "proven"
+    assert release.guarantee is not None
+    assert release.guarantee.budget == Budget.of("6.5", "1e-6")
+    again = Session(mode="release")
+    load_upload(again, "people.csv", CSV)
+    load_schema(again, release.schema.to_json().encode())
+    assert status(again) == "proven"
+
+
+@pytest.mark.parametrize("labels", [("1", "2"), ("01", "02")])
+def test_labels_that_are_declared_as_numbers_stay_those_that_were_paid_for(labels: tuple[str, ...]) -> None:
+    session = Session(mode="release")
+    load_upload(session, "grades.csv", ("grade\n" + "\n".join(labels * 200)).encode())
+    open_account(session, 10, "1e-5")
+    rows = session.work.draft.copy()
+    rows["kind"], rows["categories"], rows["labels are numbers"] = "categorical", [["1", "2"]], True
+    edit_draft(session, mark_public(rows, public=True))
+    declare_all_public(session, public=True)
+    run(session, "grade", Budget.of(4, "1e-6"))
+    assert session.schema is not None
+    assert [str(label) for label in session.schema["grade"].labels] == list(labels)
+    assert isinstance(session.schema["grade"].labels[0], int) == (labels[0] == "1")
+    assert status(session) == "proven"
+
+
+def test_an_estimate_that_was_edited_afterwards_is_void(release: Session) -> None:
+    declare_all_public(release, public=True)
+    run(release, "age")
+    rows = release.work.draft.copy()
+    rows.loc[rows["name"] == "age", "to"] = "79"
+    edit_draft(release, rows)
+    assert status(release) == "void"
 
 
 def test_an_estimate_keeps_what_was_typed_for_other_columns(teaching: Session) -> None:

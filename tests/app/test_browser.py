@@ -11,7 +11,19 @@ from playwright.sync_api import Locator, Page, expect
 
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.schema import Schema
-from tests.waiting.browser import csv_of, go, open_estimates, press, quiet, release_with, spent, upload, use, write
+from tests.waiting.browser import (
+    csv_of,
+    go,
+    open_estimates,
+    press,
+    quiet,
+    release_with,
+    spent,
+    state_the_rest,
+    upload,
+    use,
+    write,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -108,6 +120,7 @@ def test_every_estimate_is_announced_and_paid_for_once(visit: Visit) -> None:
     epsilon = page.get_by_label("Epsilon", exact=True)
     epsilon.fill("0.75")
     epsilon.press("Enter")
+    state_the_rest(page)
 
     press(page, "Estimate")
     dialog = page.get_by_role("dialog")
@@ -132,6 +145,7 @@ def test_every_estimate_is_announced_and_paid_for_once(visit: Visit) -> None:
 
     open_estimates(page)
     expect(page.get_by_label("Epsilon", exact=True)).to_have_value("0.75")
+    state_the_rest(page)
     press(page, "Estimate")
     expect(dialog.get_by_text("That is more than is left.")).to_be_visible()
     expect(dialog.get_by_role("button", name="Spend it")).to_be_disabled()

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.table.examples import EXAMPLES
 from pages.shared.accounts import account_of
-from pages.shared.data.actions import estimate, load_example, load_upload
+from pages.shared.data.actions import declare_all_public, estimate, load_example, load_schema, load_upload
 from pages.shared.session import Session
 from tests.waiting.pages import (
     HOSTILE,
@@ -284,9 +284,37 @@ def test_an_account_is_opened_once_with_a_form() -> None:
     assert account.total == Budget.of(2, "1e-6")
     assert "ε 0 of 2 spent" in texts(app)
     assert "Open the account" not in {button.label for button in app.button}
-    assert not app.button(key="estimate").disabled
+    assert app.button(key="estimate").disabled
+    assert not state_the_rest(app).button(key="estimate").disabled
     (unit,) = [entry for entry in app.number_input if "rows can one person own" in entry.label]
     assert unit.disabled
+
+
+def state_the_rest(app: AppTest) -> AppTest:
+    """State that the other facts of the column to be estimated are public knowledge."""
+    (box,) = [box for box in app.checkbox if box.label.startswith("I state as public knowledge")]
+    return settled(box.check().run())
+
+
+def test_an_estimate_asks_for_a_statement_about_everything_else() -> None:
+    app = data_page(uploaded())
+    assert app.button(key="estimate").disabled
+    (box,) = [box for box in app.checkbox if box.label.startswith("I state as public knowledge")]
+    assert "this column is integer and that its values are never missing" in box.label
+
+
+def test_a_teaching_estimate_that_is_saved_and_loaded_for_a_release_is_void() -> None:
+    teaching = uploaded()
+    declare_all_public(teaching, public=True)
+    estimate(teaching, "age", Budget.of(5), run_id="free", others_public=True)
+    assert teaching.schema is not None
+    app = data_page(uploaded(mode="release"))
+    load_schema(session_of(app), teaching.schema.to_json().encode())
+    settled(app.run())
+    assert "no charge for this estimate is on record for this table" in texts(app)
+    guarantee = session_of(app).guarantee
+    assert guarantee is not None
+    assert guarantee.status == "void"
 
 
 def test_a_total_that_is_no_number_is_refused_in_words() -> None:
@@ -303,7 +331,7 @@ def test_a_total_that_is_no_number_is_refused_in_words() -> None:
 def test_a_teaching_estimate_declares_the_column() -> None:
     app = data_page(uploaded())
     app.number_input(key="estimate_epsilon").set_value(10.0)
-    click(app, "estimate")
+    click(state_the_rest(app), "estimate")
     schema = session_of(app).schema
     assert schema is not None
     assert schema["age"].origin == "estimated privately"
@@ -381,7 +409,7 @@ def test_labels_and_moved_values_of_a_hostile_column_are_never_read_as_markup() 
 
 def test_a_hostile_column_can_be_estimated() -> None:
     session = uploaded(HOSTILE[0])
-    estimate(session, HOSTILE[0], Budget.of(5), run_id="once")
+    estimate(session, HOSTILE[0], Budget.of(5), run_id="once", others_public=True)
     app = data_page(session)
-    assert "estimated privately" in texts(app)
+    assert "Estimated privately" in texts(app)
     assert_only_in_plain_text(app, HOSTILE[0])

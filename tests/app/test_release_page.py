@@ -28,6 +28,7 @@ from pages.shared.release.actions import (
     approved_archive,
     bundle_of,
     checks,
+    chosen_by,
     current_approval,
     gather_evidence,
     history,
@@ -101,6 +102,36 @@ def downloads(app: AppTest) -> list[str]:
 
 def test_without_a_release_the_page_says_what_is_missing() -> None:
     assert "needs a synthetic table" in release(Session()).info[0].value
+
+
+def test_a_decision_remembers_that_private_diagnostics_were_looked_at() -> None:
+    session = ready("release", perfect())
+    app = release(session)
+    sentence = "made by looking at private diagnostics. The stated epsilon covers the rows"
+    assert any(sentence in caption.value for caption in app.caption)
+    (run,) = session.runs
+    decision = record(session, run, "approve", reviewer="Ada", note="")
+    assert history(session)[-1].chosen_by == decision.chosen_by == "private diagnostics"
+    assert sentence in bundle_of(session.work, run, decision.publication).files["data_card.md"].decode()
+    assert approved_archive(session.work, run, decision)
+    # Whoever opens the table again has the earlier decision before them.
+    assert chosen_by(ready_again(session).work) == "private diagnostics"
+
+
+def ready_again(session: Session) -> Session:
+    again = Session(mode="release")
+    load_example(again, EXAMPLE)
+    assert again.work.data.fingerprint == session.work.data.fingerprint
+    return again
+
+
+def test_a_decision_without_a_look_at_the_rows_rests_on_public_facts() -> None:
+    session = ready("release")
+    assert chosen_by(session.work) == "public facts only"
+    (run,) = session.runs
+    assert record(session, run, "hold", reviewer="Ada", note="").chosen_by == "public facts only"
+    session.work.compared_with_original = True
+    assert chosen_by(session.work) == "private diagnostics"
 
 
 def test_before_anybody_has_looked_it_says_what_to_press() -> None:

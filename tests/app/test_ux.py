@@ -49,6 +49,7 @@ from tests.waiting.browser import (
     quiet,
     release_with,
     spent,
+    state_the_rest,
     to_synthesize,
     upload,
     use,
@@ -124,6 +125,7 @@ def test_what_was_spent_is_shown_everywhere_and_never_falls(visit: Visit) -> Non
     press(page, "Open the account")
     spent(page, "0 of 1")
     open_estimates(page)
+    state_the_rest(page)
     press(page, "Estimate")
     # So little finds nothing in sixty rows, and is spent all the same.
     use(page.get_by_role("dialog").get_by_role("button", name="Spend it"))
@@ -184,7 +186,7 @@ def test_next_lists_what_is_missing_until_nothing_is(visit: Visit) -> None:
     press(page, "Next: synthesize")
     run = page.get_by_role("button", name="Synthesize", exact=True)
     expect(run).to_be_disabled()
-    expect(page.get_by_text("Open the data set's account on the Data page.")).to_be_visible()
+    expect(page.get_by_text("Open the data set's account on the Data page.").first).to_be_visible()
     go(page, "Data")
     press(page, "Open the account")
     spent(page, "0 of 1")

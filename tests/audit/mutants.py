@@ -19,11 +19,13 @@ from dpsynth_core.audit.mutant import LayerChecks, Mutant
 from dpsynth_core.audit.noise_law import law_checks
 from dpsynth_core.audit.probes import LargestCells
 from dpsynth_core.audit.replay import replay_checks
+from dpsynth_core.audit.selection import selection_losses, selection_replays
 from dpsynth_core.audit.stage_attack import stage_checks
 from dpsynth_core.audit.subject import Source, Subject, subject_of
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.privacy.noise import SeededNoise
+from dpsynth_core.runs.selection import PrivateSelection
 from tests.audit.broken import counts, gradients, releases, selections, sources, trees
 
 
@@ -77,6 +79,14 @@ def _walk(part: Callable[..., object], walk: MarkovChain) -> Mutant:
     return Mutant(name=_name(part), mistake=_sentence(part), layers=asked)
 
 
+def _selection(kind: type[PrivateSelection]) -> Mutant:
+    asked: LayerChecks = {
+        "enumeration": lambda _size, _root: selection_losses(kind, subject=_name(kind)),
+        "replay": lambda size, root: selection_replays(size, root, kind, subject=_name(kind)),
+    }
+    return Mutant(name=_name(kind), mistake=_sentence(kind), layers=asked)
+
+
 MUTANTS: tuple[Mutant, ...] = (
     _mechanism(counts.SensitivityHalved),
     _mechanism(counts.EmptyBinsSkipped),
@@ -99,6 +109,8 @@ MUTANTS: tuple[Mutant, ...] = (
     _mechanism(selections.FactorTwoForgotten),
     _mechanism(selections.MwemReselects),
     _mechanism(selections.PmseBoundHalved),
+    _selection(selections.OneRunCharged),
+    _selection(selections.ScoreOfOnePair),
     _mechanism(gradients.PerBatchClipping),
     _mechanism(gradients.CriticStepsUncounted),
     _mechanism(gradients.OneClipForTwo),

@@ -14,14 +14,19 @@ import pytest
 import dpsynth_core as dp
 from dpsynth_core.cli import main, synthesize
 from dpsynth_core.cli.terminal import Bar
-from dpsynth_core.ledger.accounts import Account
+from dpsynth_core.ledger.accounts import ESTIMATE, Account, Entry
 from dpsynth_core.ledger.file_fingerprint import file_fingerprints
 from dpsynth_core.ledger.ledger import Ledger
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.mechanisms.recommend import recommended
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.noise import SecureNoise
 from dpsynth_core.progress import RunProgress
 from dpsynth_core.runs.configuration import RunConfig
-from dpsynth_core.table.file_layout import FileLayout
+from dpsynth_core.table.column import Column
+from dpsynth_core.table.file_layout import FileLayout, layout_of
+from dpsynth_core.table.paid_estimate import PaidEstimate
+from dpsynth_core.table.schema import Schema
 from tests.tables.schemas import mixed_schema, mixed_table
 
 ROOT = Path(__file__).parents[2]
@@ -357,3 +362,50 @@ def test_without_a_terminal_each_stage_is_one_line() -> None:
     bar("Drawing rows", 1.0)
     bar.close()
     assert [line.split("% ")[1] for line in log.getvalue().splitlines()] == ["Counting", "Drawing rows"]
+
+
+# ------------------------------------------------------------------ private estimates
+
+
+def estimated(desk: Path) -> tuple[PaidEstimate, Ledger, str]:
+    """A table whose one column was estimated privately, with its schema; nobody has paid yet."""
+    (desk / "data.csv").write_text("age\n" + "\n".join(str(20 + i % 60) for i in range(2_000)))
+    table = dp.read_table(desk / "data.csv")
+    found = dp.estimate_bounds(table["age"], epsilon="0.1", noise=SecureNoise(Budget.of("0.1")))
+    column = found.declare(Column(name="age", kind="integer", lower=0, upper=1), others_public=True)
+    (desk / "schema.json").write_text(Schema(columns=(column,), file=layout_of(table.attrs)).to_json())
+    settings = Settings.from_environment()
+    key = settings.installation_key()
+    ledger = Ledger(settings.ledger_url, key=key)
+    name = ledger.known_name(file_fingerprints((desk / "data.csv").read_bytes(), key))
+    ledger.open_account(name, total=Budget.of(3))
+    return found, ledger, name
+
+
+def entries_of(ledger: Ledger, name: str) -> tuple[Entry, ...]:
+    account = ledger.account(name)
+    assert account is not None
+    return account.entries
+
+
+def test_an_estimate_that_the_account_has_paid_for_is_part_of_the_claim(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, ledger, name = estimated(desk)
+    charge = ledger.reserve(name, Budget.of("0.1"), purpose="Estimate")
+    ledger.commit(charge.id, result={ESTIMATE: found.to_dict()})
+    assert main([*MAKE, "--out", "bundle.zip"]) == 0
+    said = capsys.readouterr().out
+    assert "epsilon 1.1, delta 0 (pure)" in said
+    assert "Range of column 'age': epsilon 0.1" in said
+    assert "Synthetic rows: epsilon 1" in said
+    assert [entry.budget.epsilon for entry in entries_of(ledger, name)] == [charge.entry.budget.epsilon, 1]
+
+
+def test_an_estimate_that_nobody_paid_for_is_refused_before_anything_is_charged(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, ledger, name = estimated(desk)
+    assert main([*MAKE, "--out", "bundle.zip"]) == 2
+    assert "no charge for this estimate is on record for this table" in capsys.readouterr().err
+    assert entries_of(ledger, name) == ()

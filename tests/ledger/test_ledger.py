@@ -334,7 +334,7 @@ def test_nothing_is_refunded_after_a_draw_or_drawn_after_a_refund(ledger: Ledger
     assert [entry.state for entry in entries_in(ledger)] == ["reserved", "refunded"]
 
 
-def refuse(*_: object) -> NoReturn:
+def refuse(*_: object, **__: object) -> NoReturn:
     raise LedgerError("The disk is full.")
 
 

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from dataclasses import fields, replace
 from datetime import date
 from functools import cache
@@ -23,10 +24,11 @@ import dpsynth_core as dp
 from dpsynth_core.diagnostics.base import Measure, Result, Scale, TablePair
 from dpsynth_core.diagnostics.evaluation import Evaluation
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.privacy.budget import Budget, Guarantee
+from dpsynth_core.privacy.budget import Budget, Cost, Guarantee
+from dpsynth_core.privacy.noise import SecureNoise
 from dpsynth_core.review import Publication, release_bundle, release_digest
 from dpsynth_core.review.wording import literal, loss, meaning
-from dpsynth_core.runs.configuration import RunConfig, RunResult
+from dpsynth_core.runs.configuration import RunConfig, RunResult, execute
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.schema import Schema
 from tests.tables.releases import HOSTILE, hostile_outcome, mixed_outcome, outcome_of
@@ -108,6 +110,83 @@ def test_the_card_says_what_is_claimed_for_whom_and_where_facts_come_from() -> N
     assert "replace-one" in card
     assert "public knowledge" in card
     assert "A clinic" in card
+
+
+# ------------------------------------------------------------------ one statement
+
+
+@cache
+def estimated_outcome() -> RunResult:
+    """A run at epsilon 1 with two columns that were estimated at 0.1 each, one of them with a delta."""
+    table = pd.DataFrame({"age": [20, 35, 61, 44] * 500, "town": ["north", "south"] * 1000})
+    noise = SecureNoise(Budget.of("0.2", "1e-7"))
+    age = dp.estimate_bounds(table["age"], epsilon="0.1", noise=noise)
+    town = dp.discover_categories(table["town"], epsilon="0.1", delta="1e-7", noise=noise)
+    suggested = dp.suggest_schema(table)
+    columns = (each.declare(suggested[each.column], others_public=True) for each in (age, town))
+    config = RunConfig(mechanism=dp.MECHANISMS["kd_tree"](), epsilon="1")
+    return execute(table, Schema(columns=tuple(columns)), config, (age, town))
+
+
+COSTS = (
+    "Synthetic rows: epsilon 1, delta 0 (pure)",
+    "Range of column 'age': epsilon 0.1, delta 0 (pure)",
+    "Categories of column 'town': epsilon 0.1, delta 1e-7",
+)
+
+
+def test_card_and_metadata_state_the_total_and_what_each_part_cost() -> None:
+    files = release_bundle(estimated_outcome(), SAID).files
+    card = files["data_card.md"].decode()
+    assert "epsilon 1.2, delta 1e-7" in card
+    assert "at most 76.9% sure" in card
+    assert all(f"- {literal(line)}" in card for line in COSTS)
+    values = {p["name"]: p["value"] for p in json.loads(files["croissant.json"])["additionalProperty"]}
+    assert (values["epsilon"], values["epsilonExact"], values["delta"]) == (1.2, "6/5", 1e-7)
+    assert "at most 76.9% sure" in values["meaning"]
+    assert tuple(values[f"cost{number}"] for number in (1, 2, 3)) == COSTS
+
+
+def test_copies_and_estimates_are_told_apart() -> None:
+    made = estimated_outcome()
+    table = pd.DataFrame({"age": [20, 35, 61, 44] * 500, "town": ["north", "south"] * 1000})
+    config = RunConfig(mechanism=dp.MECHANISMS["kd_tree"](), epsilon="0.5", copies=2)
+    card = release_bundle(execute(table, made.schema, config, made.estimates)).files["data_card.md"].decode()
+    assert "Synthetic rows, 2 tables at epsilon 0.5 each" in card
+    assert "epsilon 1.2, delta 1e-7" in card
+
+
+def unpaid(made: RunResult) -> RunResult:
+    return replace(made, estimates=())
+
+
+def understated(made: RunResult) -> RunResult:
+    return replace(made, guarantee=made.guarantee.limited_to(made.config.cost))
+
+
+@pytest.mark.parametrize("forge", [unpaid, understated])
+def test_a_run_that_hides_what_its_estimates_cost_is_refused(forge: Callable[[RunResult], RunResult]) -> None:
+    with pytest.raises(DPSynthError, match=r"no charge for this estimate|private estimates that were used"):
+        release_bundle(forge(estimated_outcome()))
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        (
+            ("private diagnostics", 3),
+            "The choice among 3 releases was made by looking at private diagnostics. The "
+            "stated epsilon covers the rows, not that choice.",
+        ),
+        (("private diagnostics", 1), "The decision to publish this release was made by looking at private "),
+        (("public facts only", 2), "The choice among 2 releases was made by public facts and synthetic rows only."),
+    ],
+)
+def test_the_card_says_what_the_release_was_chosen_by(said: tuple[Any, int], sentence: str) -> None:
+    files = release_bundle(outcome(), replace(SAID, chosen_by=said[0], chosen_from=said[1])).files
+    assert sentence in files["data_card.md"].decode()
+    assert sentence in files["croissant.json"].decode()
+    assert "chosenBy" not in release_bundle(outcome(), SAID).files["croissant.json"].decode()
 
 
 def mixed_outcome_for(rows_per_person: int) -> RunResult:
@@ -208,7 +287,10 @@ def test_amounts_are_never_stated_too_low() -> None:
     guarantee = Guarantee(status="proven", budget=Budget.of(1))
     assert "73.2%" in meaning(guarantee)  # e / (1 + e) = 0.73106
     assert meaning(guarantee.weakened("heuristic", "x")) == ""
-    assert meaning(Guarantee(status="proven", budget=Budget.of(1, "1e-6"))) == ""
+    approximate = meaning(Guarantee(status="proven", budget=Budget.of("1.2", "1e-7")))
+    assert "at most 76.9% sure" in approximate  # (exp(1.2) + 1e-7) / (1 + exp(1.2)) = 0.76852
+    assert "on average" in approximate
+    assert "100% sure" in meaning(Guarantee(status="proven", budget=Budget.of(1, "0.999")))
 
 
 # ------------------------------------------------------------------ the pipeline again
@@ -362,7 +444,7 @@ def test_what_nobody_paid_for_changes_no_byte() -> None:
             made, schema=made.schema.with_column(replace(made.schema["age"], origin="read from the data"))
         ),
         lambda made: replace(made, config=replace(made.config, seed=1)),
-        lambda made: replace(made, guarantee=replace(made.guarantee, budget=Budget.of("0.5"))),
+        lambda made: replace(made, guarantee=made.guarantee.limited_to(Cost(label="Rows", budget=Budget.of("0.5")))),
         lambda made: replace(made, guarantee=replace(made.guarantee, rows_per_person=2)),
         lambda made: replace(made, tables=()),
     ],

@@ -20,11 +20,11 @@ from dpsynth_core.diagnostics.evaluation import Evaluation
 from dpsynth_core.errors import DPSynthError, LedgerError, ParameterError
 from dpsynth_core.inference.experiments import ErrorRates
 from dpsynth_core.inference.proportions import Proportion
-from dpsynth_core.ledger.accounts import Account, Entry
+from dpsynth_core.ledger.accounts import ESTIMATE, Account, Entry
 from dpsynth_core.ledger.decisions import DecisionStore
 from dpsynth_core.ledger.ledger import Ledger
 from dpsynth_core.mechanisms import MECHANISMS
-from dpsynth_core.privacy.budget import STATUS_ORDER, Budget
+from dpsynth_core.privacy.budget import STATUS_ORDER, Budget, Cost, Guarantee, compose
 from dpsynth_core.review import (
     Checklist,
     Decision,
@@ -42,6 +42,7 @@ from dpsynth_core.review.decision import missing_for
 from dpsynth_core.review.evidence import EvidenceRequest, default_pair
 from dpsynth_core.review.thresholds import LIMITS
 from dpsynth_core.runs.configuration import RunResult
+from dpsynth_core.table.paid_estimate import PaidEstimate
 from tests.tables.releases import mixed_outcome, outcome_of
 from tests.tables.schemas import mixed_schema, mixed_table
 
@@ -151,6 +152,50 @@ def test_the_ledger_must_have_charged_this_very_run(tmp_path: Path) -> None:
     assert "Synthesize, epsilon 1" in check.details[0]
 
 
+def test_the_ledger_must_have_charged_the_estimates_that_a_run_uses(tmp_path: Path) -> None:
+    account, charge = paid(path=tmp_path)
+    cost = Guarantee(status="proven", parts=(Cost(label="Range of column 'age'", budget=Budget.of("0.1")),))
+    age = PaidEstimate(column="age", lower=0.0, upper=100.0, guarantee=cost)
+    made = replace(outcome(), estimates=(age,), guarantee=compose([outcome().guarantee, cost]))
+    before = checklist(made, N, Thresholds(), account=account, charge=charge)
+    assert before["ledger"].state == "fail"
+    assert "private estimate of age" in before["ledger"].evidence
+    ledger = Ledger(f"sqlite:///{tmp_path}/ledger.db")
+    estimated = ledger.reserve("x", Budget.of("0.1"), purpose="Estimate")
+    ledger.commit(estimated.id, result={ESTIMATE: age.to_dict()})
+    after = checklist(made, N, Thresholds(epsilon="1.05"), account=ledger.account("x"), charge=charge)
+    assert after["ledger"].state == "pass"
+    assert (after["epsilon"].state, after["epsilon"].measured) == ("fail", "epsilon 1.1")
+    alone = checklist(made, N, Thresholds(epsilon="1.05"), public=True)
+    assert alone["epsilon"].measured == "epsilon 1.1", "also where no account counts"
+
+
+def test_a_decision_keeps_what_it_was_made_by(tmp_path: Path) -> None:
+    paid(path=tmp_path)
+    store = DecisionStore(f"sqlite:///{tmp_path}/ledger.db")
+    store.record("x", replace(ruled(good()), chosen_by="public facts only").to_row(), ticket="1")
+    assert Decision.from_row(store.history("x")[0]).chosen_by == "public facts only"
+    row = ruled(good()).to_row()
+    older = replace(row, details={name: value for name, value in row.details.items() if name != "chosen_by"})
+    assert Decision.from_row(older).chosen_by == "private diagnostics"
+
+
+def test_a_bundle_that_hides_what_it_was_chosen_by_is_not_approved() -> None:
+    hidden = replace(SAID, chosen_by="public facts only")
+    with pytest.raises(DPSynthError, match="chosen by"):
+        decide(
+            good(),
+            "approve",
+            reviewer="Ada",
+            note="ok",
+            thresholds=Thresholds(),
+            release="r",
+            bundle="b",
+            publication=hidden,
+            chosen_by="private diagnostics",
+        )
+
+
 @pytest.mark.parametrize(("policy", "state"), [("1", "pass"), ("0.9999", "fail"), ("3", "pass")])
 def test_epsilon_is_held_against_the_policy(policy: str, state: str) -> None:
     check = checklist(outcome(), N, Thresholds(epsilon=policy), public=True)["epsilon"]
@@ -168,14 +213,19 @@ def test_the_policy_is_on_all_that_was_taken_from_the_data_set(tmp_path: Path) -
     assert check.state == "fail"
 
 
+def with_delta(delta: str) -> RunResult:
+    config = replace(outcome().config, delta=delta)
+    return replace(outcome(), config=config, guarantee=outcome().guarantee.limited_to(config.cost))
+
+
 @pytest.mark.parametrize(("delta", "state"), [("0", "pass"), ("1e-6", "pass"), ("1e-5", "fail")])
 def test_delta_is_held_against_the_policy(delta: str, state: str) -> None:
-    made = replace(outcome(), config=replace(outcome().config, delta=delta))
+    made = with_delta(delta)
     assert checklist(made, N, Thresholds(), public=True)["delta"].state == state
 
 
 def test_a_delta_as_large_as_one_row_is_a_warning() -> None:
-    made = replace(outcome(), config=replace(outcome().config, delta="1/300"))
+    made = with_delta("1/300")
     assert checklist(made, N, Thresholds(delta="0.1"), public=True)["delta"].state == "warn"
 
 

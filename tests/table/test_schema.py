@@ -10,6 +10,7 @@ from hypothesis import given
 from dpsynth_core.errors import DPSynthError, SchemaError
 from dpsynth_core.privacy.budget import Budget, Guarantee
 from dpsynth_core.table.column import ORIGINS, Column, Origin
+from dpsynth_core.table.paid_estimate import PaidEstimate, paid
 from dpsynth_core.table.schema import Schema
 from tests.tables.strategies import columns, schemas
 
@@ -168,10 +169,15 @@ def test_declared_facts_keep_the_guarantee() -> None:
     assert Schema.from_dict({"columns": [age()]}).judge(PROVEN) == PROVEN
 
 
-def test_privately_estimated_facts_keep_the_guarantee_but_are_mentioned() -> None:
-    judged = Schema.from_dict({"columns": [age(origin="estimated privately")]}).judge(PROVEN)
-    assert judged.status == "proven"
-    assert "'age'" in judged.caveats[0]
+def test_privately_estimated_facts_keep_the_guarantee_with_the_record_of_what_they_cost() -> None:
+    schema = Schema.from_dict({"columns": [age(origin="estimated privately")]})
+    cost = paid("age", Budget.of("0.1"))
+    judged = schema.judge(PROVEN, [PaidEstimate(column="age", lower=0, upper=120, guarantee=cost)])
+    assert (judged.status, judged.epsilon, judged.caveats) == ("proven", 1.1, ())
+    assert judged.parts[-1].label == "Range of column 'age'"
+    without = schema.judge(PROVEN)
+    assert without.status == "void"
+    assert "'age'" in without.caveats[0]
 
 
 def test_public_is_false_unless_said() -> None:

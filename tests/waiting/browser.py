@@ -60,6 +60,12 @@ def open_estimates(page: Page) -> None:
     use(quiet(page).locator("summary").filter(has_text="estimate them privately"))
 
 
+def state_the_rest(page: Page) -> None:
+    """State that the other facts of the column to be estimated are public knowledge."""
+    use(quiet(page).get_by_role("checkbox", name="I state as public knowledge"), "Space")
+    quiet(page)
+
+
 def upload(page: Page, name: str, content: bytes) -> Page:
     """From the home page to a table of one's own, in the mode that the Data page is in."""
     chooser = page.get_by_test_id("stFileUploaderDropzoneInput").first

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
-from dpsynth_core.errors import DPSynthError, SchemaError
-from dpsynth_core.ledger.accounts import Account
+from dpsynth_core.errors import DPSynthError
+from dpsynth_core.ledger.accounts import ESTIMATE, Account
 from dpsynth_core.ledger.file_fingerprint import file_fingerprints
 from dpsynth_core.ledger.fingerprint import fingerprint
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.privacy.budget import Amount, Budget
 from dpsynth_core.privacy.noise import Noise, SecureNoise
-from dpsynth_core.table.cells import DEFAULT_LAYOUT
+from dpsynth_core.table.cells import cell_text
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.estimate import discover_categories, estimate_bounds
 from dpsynth_core.table.examples import EXAMPLES
-from dpsynth_core.table.file_layout import FileLayout, layout_of
+from dpsynth_core.table.file_layout import FileLayout
+from dpsynth_core.table.paid_estimate import PaidEstimate, check_others_public
 from dpsynth_core.table.readers.read import read_cells
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.table.suggest import suggest
-from pages.shared.accounts import account_of, open_ledger
+from pages.shared.accounts import account_of, open_ledger, paid_estimates
 from pages.shared.data.schema_rows import (
     from_rows,
     has_numeric_labels,
@@ -55,6 +55,7 @@ def choose_mode(session: Session, mode: Mode) -> None:
     session.mode = mode
     if mode == "release" and work is not None:
         # In teaching mode nobody paid for them.
+        paid_estimates(work)
         replace_draft(session, withdraw_estimates(work.draft))
         adopt_account_terms(session)
 
@@ -118,6 +119,7 @@ def _start(session: Session, data: DataSet, schema: Schema) -> None:
     account = None if data.fingerprint is None else open_ledger().account(data.fingerprint)
     rows = to_rows(schema, data.table.columns)
     session.use(TableWork(data=data, draft=rows, rows_per_person=(account or schema).rows_per_person))
+    paid_estimates(session.work)
     _adopt(session, schema)
 
 
@@ -226,10 +228,11 @@ def can_estimate(column: Column) -> bool:
     return column.kind not in ("date", "boolean")
 
 
-def estimate(session: Session, name: str, budget: Budget, *, run_id: str) -> str:
+def estimate(session: Session, name: str, budget: Budget, *, run_id: str, others_public: bool) -> str:
     """Estimate a column's range (pure epsilon) or its categories (with delta) privately, and declare the result.
 
-    In release mode the account is charged before the result is visible; the same ``run_id`` is charged once.
+    In release mode the account is charged before the result is visible; the same ``run_id`` is charged once. Nothing
+    else about the column is paid for: without the statement that it is public, nothing is charged or drawn.
     """
     adopt_account_terms(session)
     work = session.work
@@ -237,42 +240,33 @@ def estimate(session: Session, name: str, budget: Budget, *, run_id: str) -> str
     column, data = work.schema[name], work.data
     if not can_estimate(column):
         raise DPSynthError(f"There is no private estimate for a {column.kind} column. Declare its facts.")
+    check_others_public(name, others_public=others_public)
     values, noise, unit = data.table[name], SecureNoise(budget), work.rows_per_person
-    numeric = has_numeric_labels(work.draft, name)
     if session.mode == "teaching":
-        declared = _estimated(column, values, budget, noise, unit, numeric_labels=numeric)
+        found = _estimate(values, budget, noise, unit, numeric=column.is_numeric)
+        work.estimates = (*work.estimates, found)
     else:
         assert data.fingerprint is not None  # noqa: S101  every table in release mode has one
         purpose = "Estimate a column's range" if column.is_numeric else "Discover a column's categories"
         with open_ledger().charge(data.fingerprint, budget, purpose=purpose, run_id=run_id) as charge:
             noise.watch = lambda _: charge.drawn()
-            declared = _estimated(column, values, budget, noise, unit, numeric_labels=numeric)
-    replace_draft(session, with_column(work.draft, declared))
-    return declared.name
+            found = _estimate(values, budget, noise, unit, numeric=column.is_numeric)
+            charge.commit(result={ESTIMATE: found.to_dict()})
+        paid_estimates(work)
+    if has_numeric_labels(work.draft, name):
+        found = _with_numeric_labels(found)
+    replace_draft(session, with_column(work.draft, found.declare(column, others_public=others_public)))
+    return name
 
 
-def _estimated(
-    column: Column, values: pd.Series[Any], budget: Budget, noise: Noise, unit: int, *, numeric_labels: bool
-) -> Column:
-    layout = layout_of(values.attrs) or DEFAULT_LAYOUT
-    if column.is_numeric:
-        bounds = estimate_bounds(values, epsilon=budget.epsilon, noise=noise, rows_per_person=unit, layout=layout)
-        lower, upper = bounds.lower, bounds.upper
-        whole = column.kind == "integer"
-        return _declared(
-            column, lower=math.floor(lower) if whole else lower, upper=math.ceil(upper) if whole else upper
-        )
-    found = discover_categories(
-        values, epsilon=budget.epsilon, delta=budget.delta, noise=noise, rows_per_person=unit, layout=layout
-    )
-    labels = numbers(found.categories) if numeric_labels else list(found.categories)
-    return _declared(column, categories=labels)
+def _estimate(values: pd.Series[Any], budget: Budget, noise: Noise, unit: int, *, numeric: bool) -> PaidEstimate:
+    if numeric:
+        return estimate_bounds(values, epsilon=budget.epsilon, noise=noise, rows_per_person=unit)
+    return discover_categories(values, epsilon=budget.epsilon, delta=budget.delta, noise=noise, rows_per_person=unit)
 
 
-def _declared(column: Column, **found: object) -> Column:
-    facts = {**column.to_dict(), **found, "public": True, "origin": "estimated privately"}
-    try:
-        return Column.from_dict(facts)
-    except SchemaError:
-        # What was declared before need not go with what was found, and what was found is paid for.
-        return Column.from_dict({key: facts[key] for key in facts if key not in ("bins", "decimals", "other")})
+def _with_numeric_labels(found: PaidEstimate) -> PaidEstimate:
+    """Labels as numbers, where each of them stays the text that was found and paid for: 01 is a code, not 1."""
+    texts = found.categories or ()
+    labels = tuple(numbers(texts))
+    return replace(found, categories=labels) if texts and tuple(map(cell_text, labels)) == texts else found

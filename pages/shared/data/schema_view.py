@@ -10,7 +10,7 @@ import streamlit as st
 
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.privacy.budget import Budget, format_amount
-from dpsynth_core.table.column import KINDS, ORIGINS
+from dpsynth_core.table.column import KINDS, ORIGINS, Column
 from dpsynth_core.table.schema import MAX_DECLARED_BY
 from pages.shared.accounts import account_of
 from pages.shared.data.actions import (
@@ -197,7 +197,8 @@ def ask_estimate(session: Session) -> None:
     with st.expander("I don't know a range or the categories: estimate them privately"):
         st.markdown(
             "If you don't know a column's range or its categories, spend a little epsilon to estimate them privately: "
-            "a range that covers nearly all rows, or the labels that many rows share. The result counts as declared."
+            "a range that covers nearly all rows, or the labels that many rows share. The result counts as declared, "
+            "and its cost is part of what every release that uses it states."
         )
         if session.schema is None:
             st.caption(
@@ -217,9 +218,15 @@ def ask_estimate(session: Session) -> None:
         delta = "0"
         if not session.schema[name].is_numeric:
             delta = right.text_input("Delta", value="1e-7", key="estimate_delta", persist_state="session")
-        blocked = session.mode == "release" and account_of(session) is None
-        if blocked:
+        stated = st.checkbox(
+            _others_statement(session.schema[name]), key=f"estimate_others_{session.draft_version}_{names.index(name)}"
+        )
+        no_account = session.mode == "release" and account_of(session) is None
+        blocked = no_account or not stated
+        if no_account:
             st.caption("Set the total budget above first.")
+        if not stated:
+            st.caption("An estimate answers for the range or the categories only, so you must state the rest.")
         if st.button("Estimate", key="estimate", disabled=blocked):
             with errors_shown("Please correct this:"):
                 budget = Budget.of(epsilon, delta)
@@ -230,6 +237,15 @@ def ask_estimate(session: Session) -> None:
                     confirm_estimate(session, name, budget, uuid.uuid4().hex)
         if session.work.estimate_problem is not None:
             show_error("Nothing was declared.", session.work.estimate_problem)
+
+
+def _others_statement(column: Column) -> str:
+    """What the visitor must know without looking at the rows, in a sentence."""
+    missing = "may be missing" if column.nullable else "are never missing"
+    rest = (
+        "everything else declared for it is, too" if column.public else "bins, decimals and Other start from defaults"
+    )
+    return f"I state as public knowledge that this column is {column.kind} and that its values {missing}; {rest}."
 
 
 @st.dialog("Spend part of the budget?")
@@ -256,7 +272,8 @@ def confirm_estimate(session: Session, name: str, budget: Budget, run_id: str) -
 def _run_estimate(session: Session, name: str, budget: Budget, run_id: str) -> None:
     session.work.estimate_problem = None
     try:
-        estimate(session, name, budget, run_id=run_id)
+        # Both buttons that lead here ask for the statement about the column's other facts first.
+        estimate(session, name, budget, run_id=run_id, others_public=True)
     except DPSynthError as problem:
         # It may have cost something all the same, so the page begins again and shows what is left.
         session.work.estimate_problem = problem

@@ -12,6 +12,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from dpsynth_core.charts.columns import column_chart
 from dpsynth_core.charts.domain import pair_size_chart, range_chart
 from dpsynth_core.errors import IntakeError
+from dpsynth_core.review.wording import cost_line
 from dpsynth_core.table.cells import column_numbers
 from dpsynth_core.table.encoding import moved_cells, reading_layout
 from dpsynth_core.table.examples import EXAMPLES
@@ -190,7 +191,8 @@ def _explain_guarantee(session: Session) -> None:
             st.markdown("A release made now would **not** be differentially private:")
         else:
             st.markdown("Every fact is declared public, so a release from this table can be differentially private.")
-        plain_list(guarantee.caveats)
+        paid = [f"Estimated privately. {cost_line(cost)}, stated with every release" for cost in guarantee.parts[1:]]
+        plain_list((*paid, *guarantee.caveats))
         if session.mode == "teaching":
             _explain_touched(session)
 

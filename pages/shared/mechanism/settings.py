@@ -12,6 +12,7 @@ from dpsynth_core.mechanisms.plan import Plan
 from dpsynth_core.mechanisms.recommend import recommended
 from dpsynth_core.privacy.budget import Budget, exact
 from dpsynth_core.runs.configuration import RunConfig
+from dpsynth_core.runs.selection import COST, SCORE_SHARE, PrivateSelection
 from dpsynth_core.table.schema import Schema
 
 EPSILONS: tuple[str, ...] = (
@@ -56,6 +57,10 @@ class MechanismSettings:
     """Synthetic tables in one run."""
     seed: int | None = None
     """Teaching only."""
+    candidates: list[str] = field(default_factory=list)
+    """Mechanisms from which the best run is to be chosen privately."""
+    max_runs: int | None = None
+    """Most runs of such a choice; None: eight for each candidate."""
     changed: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By mechanism, the parameters that differ from the suggestion."""
     version: int = 0
@@ -130,6 +135,19 @@ class MechanismSettings:
             seed=self.seed if teaching else None,
         )
 
+    def selection_config(self, schema: Schema, n: int, *, teaching: bool) -> RunConfig:
+        """The best of several runs, at the same total; each candidate with the parameters for what a run gets."""
+        fit = Budget.of(self.epsilon).epsilon / COST * (1 - SCORE_SHARE)
+        candidates = [
+            replace(MECHANISMS[key].suggest(schema, n, fit), **self.changed.get(key, {})) for key in self.candidates
+        ]
+        return RunConfig(
+            mechanism=candidates[0],
+            epsilon=self.epsilon,
+            seed=self.seed if teaching else None,
+            selection=PrivateSelection.of(candidates, self.max_runs),
+        )
+
     def load(self, config: RunConfig) -> None:
         """Take over a saved configuration, parameter by parameter."""
         names = [parameter.name for parameter in parameters(type(config.mechanism))]
@@ -145,6 +163,14 @@ def _in_form_words(problem: ParameterError, mechanism: Mechanism) -> DPSynthErro
     titles = {parameter.name: parameter.title for parameter in parameters(type(mechanism))}
     name, text = problem.parameter, str(problem)
     return DPSynthError(f"{titles[name]}{text[len(name) :]}") if name in titles and text.startswith(name) else problem
+
+
+def seconds_for(config: RunConfig, schema: Schema, n: int) -> float:
+    """How long a run should take, roughly; raises where a mechanism does not fit."""
+    candidates = (config.mechanism,) if config.selection is None else config.selection.candidates
+    budget = config.fitted.per_row(schema.rows_per_person)
+    each = [candidate.plan(schema, n, budget).seconds for candidate in candidates]
+    return config.runs * sum(each) / len(each)
 
 
 def plan_for(mechanism: Mechanism, schema: Schema, n: int, epsilon: str | float, delta: str = "0") -> Plan:

@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account
-from dpsynth_core.ledger.decisions import DecisionStore
-from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.review import (
     Bundle,
     Checklist,
@@ -25,10 +23,11 @@ from dpsynth_core.review import (
 )
 from dpsynth_core.review.decision import Choice
 from dpsynth_core.review.evidence import EvidenceRequest, gather
+from dpsynth_core.review.publication import PRIVATE_DIAGNOSTICS, PUBLIC_FACTS, ChosenBy
 from dpsynth_core.runs.configuration import RunResult
 from dpsynth_core.runs.jobs import on_private_table
 from dpsynth_core.table.private_table import PrivateTable
-from pages.shared.accounts import account_of
+from pages.shared.accounts import account_of, decision_store, open_ledger, remember_look
 from pages.shared.diagnostics.actions import configured
 from pages.shared.session import Session
 from pages.shared.table_work import RunRecord, TableWork
@@ -49,6 +48,7 @@ def checks(session: Session, run: RunRecord, account: Account | None = None) -> 
         account=account,
         charge=charge,
         public=session.mode == "teaching",
+        public_only=session.work.public_review,
     )
 
 
@@ -64,6 +64,8 @@ def _signed(session: Session, run: RunRecord) -> RunResult:
 
 def gather_evidence(work: TableWork, run: RunRecord) -> Task:
     """Gather evidence in a worker; it spends nothing, because its result never leaves the session."""
+    if work.public_review:
+        raise DPSynthError("This review is on public facts only. Switch that off before you gather private evidence.")
     result, names = run.result, run.result.schema.names
     search = EvidenceRequest(outcome=result, diagnostics=configured(result), evaluation=run.evaluations.get(names))
 
@@ -94,18 +96,43 @@ def bundle_of(work: TableWork, run: RunRecord, publication: Publication | None =
 
 def publication_now(work: TableWork) -> Publication:
     """What would be said about the table if it were published today."""
-    return replace(work.publication, original_rows=work.n, published=datetime.now(UTC).date())
+    return replace(
+        work.publication,
+        original_rows=work.n,
+        published=datetime.now(UTC).date(),
+        chosen_by=chosen_by(work),
+        chosen_from=releases_made(work),
+    )
 
 
-def _decision_store() -> DecisionStore:
-    return DecisionStore(Settings.from_environment().ledger_url)
+def chosen_by(work: TableWork) -> ChosenBy:
+    """What a decision made now could rest on: what was seen here, or by anybody of this data set before."""
+    name = work.data.fingerprint
+    remember_look(work)
+    seen = work.examined or (name is not None and decision_store().looked(name))
+    seen = seen or any(decision.chosen_by == PRIVATE_DIAGNOSTICS for decision in _recorded(name))
+    return PRIVATE_DIAGNOSTICS if seen else PUBLIC_FACTS
+
+
+def releases_made(work: TableWork) -> int:
+    """How many releases of this data set there are to choose from."""
+    if work.data.fingerprint is None:
+        return max(1, len(work.runs))
+    account = open_ledger().account(work.data.fingerprint)
+    entries = () if account is None else account.entries
+    return max(1, sum(entry.state == "committed" and "mechanism" in entry.details for entry in entries))
+
+
+def _recorded(name: str | None) -> tuple[Decision, ...]:
+    """What the ledger's database holds on releases of a data set, oldest first."""
+    return () if name is None else tuple(Decision.from_row(row) for row in decision_store().history(name))
 
 
 def history(session: Session) -> tuple[Decision, ...]:
     """Every decision on releases of this data set, oldest first; in teaching mode, those of this session."""
     name = session.work.data.fingerprint
     if name is not None and account_of(session) is not None:
-        return tuple(Decision.from_row(row) for row in _decision_store().history(name))
+        return _recorded(name)
     return tuple(sorted((each for run in session.runs for each in run.decisions), key=lambda each: each.decided))
 
 
@@ -122,7 +149,8 @@ def current_approval(run: RunRecord, decisions: tuple[Decision, ...]) -> Decisio
 def record(session: Session, run: RunRecord, choice: Choice, *, reviewer: str, note: str) -> Decision:
     """Record a decision; in release mode in the ledger's database, for good. The same ticket is recorded once."""
     work = session.work
-    bundle = bundle_of(work, run) if choice == "approve" else None
+    words = publication_now(work)
+    bundle = bundle_of(work, run, words) if choice == "approve" else None
     decision = decide(
         checks(session, run),
         choice,
@@ -131,12 +159,13 @@ def record(session: Session, run: RunRecord, choice: Choice, *, reviewer: str, n
         thresholds=session.thresholds,
         release=run.digest,
         bundle=bundle.sha256 if bundle else "",
-        publication=publication_now(work) if bundle else None,
+        publication=words if bundle else None,
+        chosen_by=words.chosen_by or PRIVATE_DIAGNOSTICS,
     )
     if work.data.fingerprint is None:
         run.decisions.append(decision)
     else:
-        _decision_store().record(work.data.fingerprint, decision.to_row(), ticket=work.ticket)
+        decision_store().record(work.data.fingerprint, decision.to_row(), ticket=work.ticket)
     work.ticket = uuid.uuid4().hex
     return decision
 
@@ -156,7 +185,7 @@ def report_of(session: Session, run: RunRecord) -> Callable[[], bytes]:
     """Writes the internal review report when it is asked for."""
 
     def write() -> bytes:
-        if run.evidence is None:
+        if run.evidence is None or session.work.public_review:
             raise DPSynthError("No evidence has been gathered yet. Gather it on the Release page.")
         result = _signed(session, run)
         decisions = tuple(decision for decision in history(session) if decision.release == run.digest)

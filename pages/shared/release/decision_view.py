@@ -9,11 +9,13 @@ from dpsynth_core.review import Checklist, Decision
 from dpsynth_core.review.decision import MEANING, Choice, missing_for
 from dpsynth_core.review.publication import MAX_CHARACTERS, Publication
 from dpsynth_core.review.report import MARK
+from dpsynth_core.review.wording import choice as chosen
 from pages.shared.layout import errors_shown
 from pages.shared.release.actions import (
     approved_archive,
     bundle_of,
     current_approval,
+    publication_now,
     record,
     report_of,
 )
@@ -21,6 +23,7 @@ from pages.shared.session import Session
 from pages.shared.table_work import RunRecord
 from pages.shared.widgets import plain_list, show_chart
 
+HIDDEN = "hidden: private evidence"
 INK = {"light": "#101318", "dark": "#E8EAED"}
 """The text colours of the two themes, for names on coloured ground."""
 FILES = {
@@ -84,6 +87,7 @@ def ask_decision(session: Session, run: RunRecord, found: Checklist) -> None:
     note = right.text_area(
         "Note: why?", max_chars=10_000, key=f"note_{session.work.ticket}", help="Internal. Required if a check failed."
     )
+    st.caption(chosen(publication_now(session.work)))
     missing = missing_for(found, choice, reviewer, note)
     if st.button(
         "Record the decision",
@@ -109,29 +113,34 @@ def ask_decision(session: Session, run: RunRecord, found: Checklist) -> None:
     st.caption(where)
 
 
-def show_history(run: RunRecord, decisions: tuple[Decision, ...]) -> None:
-    """Every decision so far, newest first."""
+def show_history(run: RunRecord, decisions: tuple[Decision, ...], *, public_only: bool) -> None:
+    """Every decision so far, newest first; in a review on public facts without what others saw of the private rows."""
     if not decisions:
         return
     st.markdown("**Decisions so far**")
     about = run.digest
     st.dataframe(
-        [_decision_row(decision, this=decision.release == about) for decision in reversed(decisions)],
+        [
+            _decision_row(decision, this=decision.release == about, hidden=public_only and not decision.public_only)
+            for decision in reversed(decisions)
+        ],
         hide_index=True,
         alt="Decisions on releases of this data set, newest first",
     )
 
 
-def _decision_row(decision: Decision, *, this: bool) -> dict[str, str]:
+def _decision_row(decision: Decision, *, this: bool, hidden: bool) -> dict[str, str]:
     asked = decision.thresholds
     failed = [key for key, state in decision.states.items() if state == "fail"]
     return {
         "when (UTC)": decision.decided.strftime("%Y-%m-%d %H:%M"),
         "decision": decision.choice,
         "reviewer": decision.reviewer,
-        "note": decision.note,
+        "note": HIDDEN if hidden else decision.note,
         "release": f"{decision.release[:12]}{' (this one)' if this else ''}",
-        "failed checks": ", ".join(key.replace("_", " ") for key in failed) or "none",
+        "failed checks": HIDDEN if hidden else ", ".join(key.replace("_", " ") for key in failed) or "none",
+        "chosen by": decision.chosen_by,
+        "reviewed on": "public facts only" if decision.public_only else "private evidence",
         "policy": f"ε ≤ {asked.epsilon}, δ ≤ {asked.delta}" if asked else "",
     }
 
@@ -161,7 +170,9 @@ def show_downloads(session: Session, run: RunRecord, decisions: tuple[Decision, 
     with right.container(border=True):
         st.markdown("**Internal review report** (stays)")
         st.caption(MARK)
-        if run.evidence is not None:
+        if session.work.public_review:
+            st.markdown("This review is on public facts only, so there is no report on the private rows.")
+        elif run.evidence is not None:
             st.download_button(
                 "Download the review report",
                 report_of(session, run),

@@ -9,10 +9,13 @@ from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review import Checklist, ChecklistItem, Decision
 from dpsynth_core.review.checklist_item import GROUPS, CheckState
+from dpsynth_core.review.publication import PRIVATE_DIAGNOSTICS
 from dpsynth_core.review.thresholds import LIMITS, Thresholds
+from dpsynth_core.review.wording import costs
 from pages.shared.layout import Colour, errors_shown, guarantee_badge
 from pages.shared.release.actions import (
     EVIDENCE,
+    chosen_by,
     describe,
     gather_evidence,
     last_decision,
@@ -30,6 +33,7 @@ STATE: dict[CheckState, tuple[str, Colour, str]] = {
 GROUP_NOTES = {
     "Privacy": "From the run, the ledger and what people have declared. A failure here cannot be overruled, except for "
     "your own policy on epsilon and delta.",
+    "Synthetic rows": "From the synthetic rows and the schema alone.",
     "Quality": "Computed from the private rows: for internal review, not for release. The thresholds are yours.",
     "Sanity check": "Computed from the private rows: for internal review, not for release. It can raise an alarm, "
     "but never prove that all is well.",
@@ -49,7 +53,44 @@ def ask_run(session: Session) -> RunRecord:
         guarantee_badge(run.result.guarantee)
         st.badge(f"ε = {format_amount(run.result.guarantee.epsilon)}", color="gray")
         st.text(describe(run))
+    plain_list(costs(run.result.guarantee))
     return run
+
+
+def ask_mode(session: Session) -> None:
+    """Whether the review does without private evidence, and whether that still means anything."""
+    work = session.work
+    work.public_review = st.toggle(
+        "Review on public facts and synthetic rows only",
+        work.public_review,
+        key="public_review",
+        help="The app then gathers and shows nothing that was computed from the private rows. Your decision reveals "
+        "nothing about them beyond the stated epsilon, but you decide without knowing how good the rows are.",
+    )
+    if not work.public_review:
+        return
+    work.tasks.drop(EVIDENCE)
+    if chosen_by(work) == PRIVATE_DIAGNOSTICS:
+        st.warning(
+            "**This choice is no longer blind.** Private diagnostics of this table were looked at before, here or "
+            "for an earlier decision. This page hides them now, but the data card will still say that they were seen.",
+            icon=":material/visibility:",
+        )
+    else:
+        st.info(
+            "Nothing on this page is computed from the private rows, and nobody has looked at private diagnostics of "
+            "this table here. The data card will say so.",
+            icon=":material/visibility_off:",
+        )
+
+
+def show_unanswered(checks: Checklist) -> None:
+    """What a review on public facts cannot answer."""
+    if checks.unanswered:
+        with st.container(border=True):
+            st.subheader("Unanswered", anchor=False)
+            st.markdown("These questions need the private rows, so this review leaves them open:")
+            plain_list(checks.unanswered)
 
 
 def show_answer(session: Session, run: RunRecord, found: Checklist, decisions: tuple[Decision, ...]) -> None:
@@ -79,7 +120,7 @@ def show_answer(session: Session, run: RunRecord, found: Checklist, decisions: t
                 st.badge(f"{label}: {len(found.of(state))}", icon=icon, color=colour)
         plain_list(f"{check.title}: {check.evidence}" for check in found.final)
         plain_list(f"{check.title}: {check.measured} ({check.asked})" for check in found.overrulable)
-        if run.evidence is None:
+        if run.evidence is None and not found.public_only:
             _gather(session, run)
 
 
@@ -100,6 +141,8 @@ def show_checklist(found: Checklist) -> None:
     """Every check in a line, in groups; what did not pass says why, the rest is one click away."""
     for group in GROUPS:
         mine = [check for check in found.checks if check.group == group]
+        if not mine:
+            continue
         with st.container(border=True):
             st.subheader(group, anchor=False)
             for check in mine:
@@ -132,7 +175,7 @@ def show_pictures(session: Session, run: RunRecord, found: Checklist, account: A
     with left:
         st.markdown("**Measured against thresholds**")
         show_chart(claims_chart(found.checks), key="claims", as_table=as_table)
-    own, policy = run.config.total.epsilon, session.thresholds.policy.epsilon
+    own, policy = (run.result.guarantee.budget or run.config.total).epsilon, session.thresholds.policy.epsilon
     with right:
         st.markdown("**Epsilon against policy**")
         earlier = max(account.spent.epsilon - own, own - own) if account else own - own

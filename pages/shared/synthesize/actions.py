@@ -5,9 +5,9 @@ from __future__ import annotations
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.ledger import LedgerCharge
 from dpsynth_core.runs.configuration import RunConfig, execute
-from pages.shared.accounts import open_ledger
+from pages.shared.accounts import open_ledger, paid_estimates
 from pages.shared.formatting import format_loss
-from pages.shared.mechanism.settings import plan_for
+from pages.shared.mechanism.settings import seconds_for
 from pages.shared.session import Session
 from pages.shared.tasks import Task, runner
 
@@ -27,7 +27,7 @@ def start(session: Session, config: RunConfig) -> Task:
     if session.mode == "release" and config.seed is not None:
         raise DPSynthError("A seeded run cannot be a release. Remove the seed.")
     # What does not fit is refused before anything is charged, and so is a run that no worker could do.
-    plan = plan_for(config.mechanism, work.schema, work.n, config.epsilon, config.delta)
+    seconds = seconds_for(config, work.schema, work.n)
     runner()
     charge = None if work.data.fingerprint is None else _charge(work.data.fingerprint, config)
     return work.tasks.start(
@@ -37,18 +37,23 @@ def start(session: Session, config: RunConfig) -> Task:
         work.data.table,
         work.schema,
         config,
+        paid_estimates(work),
         about=config,
         store=lambda result: work.add_run(result, None if charge is None else charge.id),
         charge=charge,
         cost=format_loss(config.total.epsilon, config.total.delta),
-        expected=max(plan.seconds * config.copies, 1.0),
+        expected=max(seconds, 1.0),
     )
 
 
 def _charge(fingerprint: str, config: RunConfig) -> LedgerCharge:
+    keys, purpose = config.mechanism.key, "Synthesize with"
+    if config.selection is not None:
+        keys = ", ".join(candidate.key for candidate in config.selection.candidates)
+        purpose = f"Choose privately the best of up to {config.selection.max_runs} runs of"
     return open_ledger().reserve(
         fingerprint,
         config.total,
-        purpose=f"Synthesize with {config.mechanism.key}",
-        details={"mechanism": config.mechanism.key, "tables": config.copies},
+        purpose=f"{purpose} {keys}",
+        details={"mechanism": keys, "tables": config.copies},
     )

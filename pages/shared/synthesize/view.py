@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from typing import Literal
 
 import streamlit as st
 
 from dpsynth_core.charts.columns import compare_chart
 from dpsynth_core.charts.runs import spending_chart
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.privacy.budget import format_amount
+from dpsynth_core.mechanisms import MECHANISMS
+from dpsynth_core.privacy.budget import format_amount, sequential
 from dpsynth_core.review.export import parquet, safe_csv
+from dpsynth_core.review.wording import costs
 from dpsynth_core.runs.configuration import MAX_COPIES, RunConfig
+from dpsynth_core.runs.selection import MAX_RUNS, RUNS_PER_CANDIDATE
+from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.schema import Schema
-from pages.shared.accounts import account_of
+from pages.shared.accounts import account_of, remember_look
 from pages.shared.formatting import duration, format_loss
 from pages.shared.layout import errors_shown, guarantee_badge
-from pages.shared.mechanism.settings import plan_for
+from pages.shared.mechanism.settings import plan_for, seconds_for
 from pages.shared.session import Session
 from pages.shared.synthesize.actions import RUN, start
 from pages.shared.table_work import RunRecord
@@ -99,11 +105,16 @@ def _budget_problems(session: Session, config: RunConfig) -> list[str]:
 
 def ask_to_run(session: Session, config: RunConfig, missing: list[str]) -> None:
     """The button; in release mode it leads to a confirmation that states the charge."""
+    _ask_start(session, config, missing, label="Synthesize", icon=":material/casino:", key="synthesize", primary=True)
+
+
+def _ask_start(
+    session: Session, config: RunConfig, missing: list[str], *, label: str, icon: str, key: str, primary: bool = False
+) -> None:
     task = session.work.tasks.get(RUN)
     busy = task is not None and task.active
-    if st.button(
-        "Synthesize", type="primary", icon=":material/casino:", disabled=bool(missing) or busy, key="synthesize"
-    ):
+    kind: Literal["primary", "secondary"] = "primary" if primary else "secondary"
+    if st.button(label, type=kind, icon=icon, disabled=bool(missing) or busy, key=key):
         if session.mode == "release":
             confirm(session, config)
         else:
@@ -113,6 +124,59 @@ def ask_to_run(session: Session, config: RunConfig, missing: list[str]) -> None:
     if missing and not busy:
         st.markdown("**Before this can run:**")
         plain_list(missing)
+
+
+def ask_selection(session: Session, schema: Schema, n: int) -> None:
+    """The best of several runs, chosen privately, for one total."""
+    settings = session.settings
+    with st.expander("Pick the best of several, privately", icon=":material/emoji_events:"):
+        st.markdown(
+            "If you compare releases with the original and keep the best, your choice itself reveals something. Here "
+            "the app makes the choice with noise, and the stated epsilon covers it: you get one release and see none "
+            "of the others."
+        )
+        offered = [key for key, kind in MECHANISMS.items() if not kind.needs_delta and kind.status != "none"]
+        left, right = st.columns([2, 1])
+        settings.candidates = left.multiselect(
+            "Candidates",
+            offered,
+            default=settings.candidates or [settings.key] * (settings.key in offered),
+            format_func=lambda key: MECHANISMS[key].title,
+            key="candidates",
+            help="Mechanisms with pure differential privacy, each with its parameters from the Mechanism page.",
+        )
+        given = right.number_input(
+            "Runs at most",
+            2,
+            MAX_RUNS,
+            settings.max_runs,
+            placeholder=f"{RUNS_PER_CANDIDATE * max(1, len(settings.candidates))}, {RUNS_PER_CANDIDATE} per candidate",
+            key="max_runs",
+            help="More runs take longer and cost no more. Each run takes one of the candidates at random.",
+        )
+        settings.max_runs = given
+        if not settings.candidates:
+            st.markdown("Choose at least one mechanism.")
+            return
+        with errors_shown("These candidates cannot be used."):
+            config = settings.selection_config(schema, n, teaching=session.mode == "teaching")
+            _show_selection(session, config, schema, n)
+
+
+def _show_selection(session: Session, config: RunConfig, schema: Schema, n: int) -> None:
+    assert config.selection is not None  # noqa: S101  made by selection_config
+    fit, score = (format_amount(share.epsilon) for share in config.selection.shares(config.total))
+    st.markdown(
+        f"**Total cost: ε = {format_amount(config.total.epsilon)}**, however many runs there are. Each run gets "
+        f"ε = {fit} for its table and {score} for a noisy score: how well pairs of columns agree with the original."
+    )
+    st.markdown(
+        f"The app makes {config.selection.max_runs} runs. How many of them count is drawn at random and stays secret; "
+        "the best of those is kept and the others are deleted unseen."
+    )
+    st.caption(f"Expected time: {duration(seconds_for(config, schema, n))}.")
+    missing = _budget_problems(session, config) if session.mode == "release" else []
+    _ask_start(session, config, missing, label="Pick the best", icon=":material/emoji_events:", key="pick_best")
 
 
 @st.dialog("Spend part of the budget?")
@@ -155,7 +219,7 @@ def show_result(session: Session, run: RunRecord) -> None:
         delta = "δ = 0 (pure)" if result.guarantee.kind == "pure" else f"δ = {format_amount(result.guarantee.delta)}"
         st.badge(delta, color="gray")
     st.caption(result.guarantee.meaning)
-    plain_list(result.guarantee.caveats)
+    plain_list((*costs(result.guarantee), *result.guarantee.caveats))
     which = 0
     if len(result.tables) > 1:
         tables, key = range(len(result.tables)), f"which_{run.number}"
@@ -180,6 +244,8 @@ def _compare(session: Session, run: RunRecord, which: int) -> None:
     note = "Compare with the original" if teaching else "Compare with the original (not for release: private data)"
     if not st.toggle(note, value=teaching, key=f"compare_{at}"):
         return
+    session.work.compared_with_original = True
+    remember_look(session.work)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         shown = st.multiselect("Columns", names, default=names[:PICTURES_IN_A_ROW], key=f"compared_{at}")
         as_table = st.toggle("Show as tables", key=f"compare_as_tables_{at}")
@@ -206,10 +272,15 @@ def show_history(session: Session) -> None:
         }
         for run in reversed(runs)
     ]
-    together = sum((run.config.total for run in runs[1:]), runs[0].config.total)
+    # An estimate is paid for once, however many runs depend on it.
+    used: Counter[PaidEstimate] = Counter()
+    for run in runs:
+        used |= Counter(run.result.estimates)
+    estimates = [each.guarantee.budget for each in used.elements() if each.guarantee.budget is not None]
+    together = sequential([*(run.config.total for run in runs), *estimates])
     st.markdown(
-        "**History.** Together, these runs reveal at most as much as a single one at "
-        f"ε = {format_amount(together.epsilon)}."
+        "**History.** Together, these runs and the private estimates they use reveal at most as much as a single run "
+        f"at ε = {format_amount(together.epsilon)}."
     )
     st.dataframe(rows, hide_index=True, alt="The runs on this table")
     chosen = st.selectbox("Look at run", range(len(runs), 0, -1), key="history")

@@ -15,10 +15,11 @@ from dpsynth_core.mechanisms.partition.grid import Grid
 from dpsynth_core.mechanisms.partition.model import PartitionModel
 from dpsynth_core.mechanisms.pmse.mechanism import PMSE
 from dpsynth_core.mechanisms.pmse.objective import PMSEObjective
-from dpsynth_core.privacy.budget import Amount, float_up
+from dpsynth_core.privacy.budget import Amount, Budget, float_up
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.privacy.primitives import Exponential
 from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.runs.selection import SCORE_SHARE, PairScore, PrivateSelection
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
@@ -104,3 +105,24 @@ class PmseBoundHalved(PMSE):
 
     def _sensitivity(self, objective: PMSEObjective) -> Fraction:
         return super()._sensitivity(objective) / 2
+
+
+class OneRunCharged(PrivateSelection):
+    """Of the best of several runs each one gets all of epsilon, as if the others did not look at the rows."""
+
+    def shares(self, total: Budget) -> tuple[Budget, Budget]:
+        fit, score = total.split(1 - SCORE_SHARE, SCORE_SHARE)
+        return fit, score
+
+
+class _OnePairMoves(PairScore):
+    @property
+    def sensitivity(self) -> int:
+        return 1
+
+
+class ScoreOfOnePair(PrivateSelection):
+    """The score of a run is a sum over all pairs of columns, with noise for one of them."""
+
+    def score_on(self, private: PrivateTable) -> PairScore:
+        return _OnePairMoves(private)
