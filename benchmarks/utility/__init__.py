@@ -1,0 +1,1 @@
+"""How near releases come to their originals, beside other methods: ``python -m benchmarks.utility``."""
