@@ -7,11 +7,38 @@ name), so messages may be shown, logged and stored.
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
+
+MAX_SHOWN = 100
+"""Characters of a value that a message repeats."""
+MAX_MESSAGE = 2_000
+"""Characters of a message: a file or an address can hold names of any length."""
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = MAX_SHOWN
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxset = _SHORT.maxdict = 10
+
+
+def shown(value: object) -> str:
+    """A value as a message repeats it: as Python writes it, with the middle left out where that is long.
+
+    Example:
+        >>> shown(1.5), shown("epsilon"), shown(10**400)
+        ('1.5', "'epsilon'", 'a number of about 401 digits')
+        >>> len(shown("x" * 10**6))
+        100
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 300:
+        return f"a number of about {value.bit_length() * 30103 // 100_000 + 1} digits"  # log10(2) = 0.30103
+    return _SHORT.repr(value)
 
 
 class DPSynthError(Exception):
     """Base of every error that the core raises on purpose; its text can be shown to a user unchanged."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message if len(message) <= MAX_MESSAGE else f"{message[: MAX_MESSAGE - 4]} ...")
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Errors travel home from worker processes; the default would call __init__ with the finished text.
@@ -39,7 +66,7 @@ class ParameterError(DPSynthError, ValueError):
         self.parameter = parameter
         self.value = value
         self.allowed = allowed
-        super().__init__(f"{parameter} is {value!r}; allowed: {allowed}. {remedy}".rstrip())
+        super().__init__(f"{parameter} is {shown(value)}; allowed: {allowed}. {remedy}".rstrip())
 
 
 class SchemaError(DPSynthError, ValueError):
@@ -50,8 +77,8 @@ class SchemaError(DPSynthError, ValueError):
         self.field = field
         self.value = value
         self.allowed = allowed
-        where = "Schema" if column is None else f"Column {column!r}"
-        super().__init__(f"{where}: {field} is {value!r}; allowed: {allowed}. {remedy}".rstrip())
+        where = "Schema" if column is None else f"Column {shown(column)}"
+        super().__init__(f"{where}: {field} is {shown(value)}; allowed: {allowed}. {remedy}".rstrip())
 
 
 class IntakeError(DPSynthError, ValueError):

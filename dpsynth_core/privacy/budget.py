@@ -34,6 +34,11 @@ STATUS_MEANING: dict[Status, str] = {
 
 UNNAMED_PART = "Everything together"
 
+MAX_EXPONENT = 100
+"""Amounts that a person writes lie between 1e-100 and 1e100, or are zero."""
+MAX_TEXT = 100
+"""Characters of an amount that a person writes."""
+
 
 def exact(value: Amount, *, parameter: str) -> Fraction:
     """Read a number as the decimal that a person wrote.
@@ -43,10 +48,26 @@ def exact(value: Amount, *, parameter: str) -> Fraction:
         Fraction(1, 10)
     """
     try:
-        # repr of a float is the shortest decimal that denotes it: what was typed.
-        return Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
+        if isinstance(value, float):
+            # repr of a float is the shortest decimal that denotes it: what was typed.
+            return Fraction(repr(float(value)))
+        if isinstance(value, str | Decimal):
+            _check_short(str(value))
+        return Fraction(value)
     except (ValueError, OverflowError, TypeError, ZeroDivisionError):
-        raise ParameterError(parameter, value, allowed="a finite number") from None
+        allowed = (
+            f"a finite number of up to {MAX_TEXT} characters, with an exponent from -{MAX_EXPONENT} to {MAX_EXPONENT}"
+        )
+        raise ParameterError(parameter, value, allowed=allowed) from None
+
+
+def _check_short(text: str) -> None:
+    """Refuse a text before it becomes a number: 1e-99999999 is short, and a fraction of a hundred million digits."""
+    if len(text) > MAX_TEXT:
+        raise ValueError
+    _, _, exponent = text.lower().partition("e")
+    if exponent and abs(int(exponent)) > MAX_EXPONENT:
+        raise ValueError
 
 
 def format_amount(value: Amount, *, up: bool = True) -> str:
@@ -78,6 +99,12 @@ def _digits(decimal: Decimal) -> str:
     return f"{shortest:f}" if -4 <= shortest.adjusted() < 10 else f"{shortest:e}"
 
 
+def _text(value: Fraction) -> str:
+    """An amount as it was written, where that is short; Python spells out no number of any length."""
+    sizes = (value.numerator.bit_length(), value.denominator.bit_length())
+    return str(value) if max(sizes) < 4 * MAX_TEXT else "a fraction of very many digits"
+
+
 def float_up(value: Fraction) -> float:
     """The smallest float whose binary value is not below ``value``: for samplers, which take floats at that."""
     rounded = float(value)
@@ -107,14 +134,12 @@ class Budget:
     """At least zero and below one; zero is pure differential privacy."""
 
     def __post_init__(self) -> None:
-        if self.epsilon <= 0:
-            raise ParameterError(
-                "epsilon", str(self.epsilon), allowed="greater than 0", remedy="Choose for instance 1."
-            )
+        if not 0 < self.epsilon <= 10**MAX_EXPONENT:
+            allowed = f"greater than 0 and at most 1e{MAX_EXPONENT}"
+            raise ParameterError("epsilon", _text(self.epsilon), allowed=allowed, remedy="Choose for instance 1.")
         if not 0 <= self.delta < 1:
-            raise ParameterError(
-                "delta", str(self.delta), allowed="at least 0 and below 1", remedy="Choose for instance 1e-6."
-            )
+            remedy = "Choose for instance 1e-6."
+            raise ParameterError("delta", _text(self.delta), allowed="at least 0 and below 1", remedy=remedy)
 
     @classmethod
     def of(cls, epsilon: Amount, delta: Amount = 0) -> Budget:

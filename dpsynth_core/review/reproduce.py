@@ -14,13 +14,19 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpsynth_core.errors import DPSynthError
-from dpsynth_core.progress import Point, RunProgress
-from dpsynth_core.review.export import safe_csv
-from dpsynth_core.runs.configuration import RunConfig, execute
-from dpsynth_core.table.readers.read import read_table
-from dpsynth_core.table.schema import Schema
-from dpsynth_core.table.simulate import simulate_table
+try:
+    from dpsynth_core.errors import DPSynthError
+    from dpsynth_core.progress import Point, RunProgress
+    from dpsynth_core.review.export import safe_csv
+    from dpsynth_core.runs.configuration import RunConfig, execute
+    from dpsynth_core.table.readers.read import read_table
+    from dpsynth_core.table.schema import Schema
+    from dpsynth_core.table.simulate import simulate_table
+except ModuleNotFoundError as missing:
+    sys.exit(
+        f"Error: this script needs the package {missing.name}. Install DPSynth as its README says, then run the script "
+        "with DPSynth's Python and its folder on PYTHONPATH."
+    )
 
 
 class StagePrinter(RunProgress):

@@ -18,6 +18,7 @@ from dpsynth_core.privacy.primitives import Charge
 from dpsynth_core.progress import Point, Progress, RunProgress
 from dpsynth_core.runs.selection import PrivateSelection, run_selection
 from dpsynth_core.runs.synthesize import ROWS, Release, run_mechanism
+from dpsynth_core.table.json_text import read_json
 from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
@@ -108,8 +109,8 @@ class RunConfig:
     def from_json(cls, text: str | bytes) -> RunConfig:
         """A configuration from JSON text; unknown names are refused rather than ignored."""
         try:
-            saved = json.loads(text)
-        except (ValueError, RecursionError):
+            saved = read_json(text)
+        except ValueError:
             raise DPSynthError("This file is not JSON. Load a configuration that was saved here.") from None
         if not isinstance(saved, Mapping) or not isinstance(saved.get("parameters", {}), Mapping):
             raise DPSynthError("This file is not a configuration. Load one that was saved here.")

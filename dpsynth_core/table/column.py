@@ -225,7 +225,17 @@ def normalise_labels(labels: Iterable[Any]) -> tuple[Label, ...]:
 
 
 def _is_label(value: object) -> bool:
-    return isinstance(value, str | int | float) and not isinstance(value, bool)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return False
+    return not isinstance(value, int) or _is_finite(value)
+
+
+def _is_finite(value: float) -> bool:
+    """Whether a number is finite as a float, too: a whole number may be too large for one."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def _as_date(name: str, field: str, value: object) -> date:
@@ -272,7 +282,7 @@ def _check_range(column: Column) -> None:
         if column.kind == "date":
             if type(bound) is not date:
                 refuse(field, bound, "a date like 2024-12-31", "Declare the possible range.")
-        elif isinstance(bound, bool) or not isinstance(bound, int | float) or not math.isfinite(bound):
+        elif isinstance(bound, bool) or not isinstance(bound, int | float) or not _is_finite(bound):
             refuse(field, bound, "a finite number", "Declare the possible range or estimate it privately.")
         elif column.kind == "integer" and (bound != int(bound) or abs(bound) > MAX_INTEGER):
             refuse(field, bound, f"a whole number from -{MAX_INTEGER} to {MAX_INTEGER}")

@@ -17,6 +17,7 @@ from dpsynth_core.errors import SchemaError, is_int
 from dpsynth_core.privacy.budget import Guarantee, compose
 from dpsynth_core.table.column import ESTIMATED, Column
 from dpsynth_core.table.file_layout import FileLayout
+from dpsynth_core.table.json_text import read_json
 from dpsynth_core.table.paid_estimate import PaidEstimate
 
 MAX_DECLARED_BY = 500
@@ -177,8 +178,8 @@ class Schema:
     def from_json(cls, text: str | bytes) -> Schema:
         """A schema from JSON text."""
         try:
-            facts = json.loads(text)
-        except (ValueError, RecursionError):
+            facts = read_json(text)
+        except ValueError:
             allowed = "JSON text as written by Save schema"
             raise SchemaError(None, "file", "not JSON", allowed=allowed, remedy="Check the file.") from None
         return cls.from_dict(facts)

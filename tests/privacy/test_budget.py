@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth_core.errors import DPSynthError, ParameterError
+from dpsynth_core.errors import DPSynthError, ParameterError, shown
 from dpsynth_core.privacy.budget import (
     STATUS_ORDER,
     Amount,
@@ -145,3 +145,41 @@ def test_weakening_never_strengthens() -> None:
 def test_an_amount_is_exact_where_that_is_short_and_never_understates_a_loss(value: Amount, up: str, down: str) -> None:
     assert format_amount(value) == up
     assert format_amount(value, up=False) == down
+
+
+HUGE = ["1e-9999999", "1E+9999999", "1e" + "9" * 90, "9" * 10**6, "1/" + "3" * 10**6, "0." + "0" * 10**6 + "1"]
+
+
+@pytest.mark.parametrize("text", HUGE, ids=lambda text: f"{text[:12]}, {len(text)} characters")
+@pytest.mark.parametrize("field", ["epsilon", "delta"])
+def test_a_short_text_cannot_ask_for_a_number_of_a_hundred_million_digits(field: str, text: str) -> None:
+    with pytest.raises(
+        ParameterError, match=f"{field} is .* up to 100 characters, with an exponent from -100 to 100"
+    ) as refused:
+        Budget.of(**{"epsilon": "1", field: text})
+    assert len(str(refused.value)) < 400
+
+
+@pytest.mark.parametrize("value", [Decimal("1e-9999999"), Decimal("1e9999999"), Decimal("Infinity"), Decimal("NaN")])
+def test_a_decimal_is_bounded_like_a_text(value: Decimal) -> None:
+    with pytest.raises(ParameterError, match="a finite number"):
+        Budget.of(value)
+
+
+@pytest.mark.parametrize("epsilon", [10**101, 10**400, 10**5000, "1e100"], ids=shown)
+def test_every_epsilon_that_is_accepted_can_be_stated_as_a_float(epsilon: Amount) -> None:
+    if epsilon == "1e100":
+        assert Guarantee(status="proven", budget=Budget.of(epsilon)).epsilon == 1e100
+        return
+    with pytest.raises(ParameterError, match="at most 1e100"):
+        Budget.of(epsilon)
+
+
+@given(text=st.text(alphabet="0123456789eE+-./_ infa", max_size=30))
+def test_whatever_is_typed_is_an_amount_or_a_refusal(text: str) -> None:
+    try:
+        amount = exact(text, parameter="epsilon")
+    except ParameterError:
+        return
+    assert amount == Fraction(text)
+    assert max(amount.numerator.bit_length(), amount.denominator.bit_length()) < 1_000

@@ -313,6 +313,23 @@ def test_the_script_runs_the_pipeline_on_the_same_schema(tmp_path: Path) -> None
     assert len(again) == 200
 
 
+def test_the_script_says_what_it_needs_where_the_package_is_not_installed(tmp_path: Path) -> None:
+    place = unzipped(release_bundle(outcome()).archive, tmp_path)
+    elsewhere = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    run = subprocess.run(
+        [sys.executable, "-I", "reproduce.py"],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=elsewhere,
+        check=False,
+    )
+    assert run.returncode != 0
+    assert run.stderr.startswith("Error: this script needs the package dpsynth_core.")
+    assert "Traceback" not in run.stderr
+
+
 # ------------------------------------------------------------------ what is not for release stays outside
 
 MARK = "c0ffee-from-the-private-rows"

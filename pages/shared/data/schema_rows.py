@@ -12,6 +12,7 @@ import pandas as pd
 from dpsynth_core.errors import DPSynthError, SchemaError
 from dpsynth_core.table.column import FIELDS_BY_KIND, Column, label_text
 from dpsynth_core.table.file_layout import FileLayout
+from dpsynth_core.table.json_text import MAX_NUMBER
 from dpsynth_core.table.schema import Schema
 
 # Editor column -> the field of dpsynth_core.Column that it holds.
@@ -216,6 +217,8 @@ def numbers(texts: Iterable[str]) -> list[Any]:
 
 def _exact(text: str) -> int | float:
     """A whole number with all its digits, or a float."""
+    if len(text) > MAX_NUMBER:
+        raise ValueError
     try:
         return int(text)
     except ValueError:
