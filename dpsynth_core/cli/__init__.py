@@ -2,6 +2,7 @@
 
     python -m dpsynth_core suggest data.csv > schema.json
     python -m dpsynth_core synthesize data.csv --schema schema.json --mechanism kd_tree --epsilon 1 --out bundle.zip
+    python -m dpsynth_core compare data.csv --schema schema.json --value income --group sex --epsilon 0.5
     python -m dpsynth_core evaluate data.csv synthetic.csv --schema schema.json --out report.html
 
 Results go to standard output, progress and errors to the error stream. Exit codes: 0 done, 2 something must be
@@ -15,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpsynth_core.cli import evaluate, suggest, synthesize
+from dpsynth_core.cli import compare, evaluate, suggest, synthesize
 from dpsynth_core.cli.terminal import printable
 from dpsynth_core.errors import DPSynthError
 
@@ -42,7 +43,8 @@ def _parser() -> argparse.ArgumentParser:
     about = "Make and examine differentially private synthetic tables."
     parser = argparse.ArgumentParser(prog="python -m dpsynth_core", description=about, allow_abbrev=False)
     commands = parser.add_subparsers(required=True, metavar="command")
-    for name, module in (("suggest", suggest), ("synthesize", synthesize), ("evaluate", evaluate)):
+    modules = {"suggest": suggest, "synthesize": synthesize, "compare": compare, "evaluate": evaluate}
+    for name, module in modules.items():
         about = (module.__doc__ or "").splitlines()[0]
         command = commands.add_parser(name, help=about, description=about, allow_abbrev=False)
         command.add_argument("data", type=Path, help="the original table: CSV, Excel or Parquet")

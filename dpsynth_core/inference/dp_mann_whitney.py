@@ -1,7 +1,8 @@
 """The differentially private Mann-Whitney test on the original rows (Couch, Kazan, Shi, Bray & Groce 2019).
 
 Part of epsilon buys a lower bound m* of the smaller group's size, which fails with probability delta; given it, U may
-be released with noise in proportion to n - m*. Noise is whole-numbered: 2U is a whole number, ties included. Proof and
+be released with noise in proportion to n - m*. Noise is whole-numbered: 2U is a whole number, ties included. Where rows
+may belong to neither group, both sizes are bounded, and the noise is in proportion to the larger one. Proofs and
 constants: ``docs/proofs.md``, section 18.
 """
 
@@ -22,6 +23,7 @@ from dpsynth_core.errors import ParameterError
 from dpsynth_core.inference.mann_whitney import GroupsError, check_levels
 from dpsynth_core.inference.null_law import smaller_u
 from dpsynth_core.privacy.budget import Amount, Budget, Guarantee, float_up
+from dpsynth_core.privacy.laplace import HISTOGRAM_SENSITIVITY
 from dpsynth_core.privacy.noise import Noise, SecureNoise, SeededNoise
 from dpsynth_core.privacy.primitives import Charge
 from dpsynth_core.table.cells import column_numbers
@@ -33,6 +35,16 @@ _MERGED = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
+class SizeBounds:
+    """What noisy sizes say about two groups; each bound fails with probability at most delta."""
+
+    least: tuple[int, int]
+    """Rows that the groups have at least."""
+    larger: int
+    """Rows that the larger one has at most: 2U moves by at most twice as many."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class DPMannWhitney:
     """What the private test releases. Everything here was paid for."""
 
@@ -41,7 +53,8 @@ class DPMannWhitney:
     pvalue: float
     """Chance of a noisy statistic at most this small, were both groups from one distribution."""
     smaller: int
-    """m*: with probability 1 - delta the smaller group has at least this many rows."""
+    """m*: with probability 1 - delta the smaller group has at least this many rows. Where rows may belong to neither
+    group, that probability is 1 - 2 delta."""
     n: int
     """Rows, which are public."""
     scale: float
@@ -94,18 +107,39 @@ def dp_mann_whitney(
     declared, public = _declared(labels) if levels is None else (check_levels(levels), True)
     noise: Noise = SecureNoise(budget) if seed is None else SeededNoise(budget, seed)
     noise.watch = watch
-    first = _first_group(labels, declared, noise)
-    doubled = doubled_u(numeric, first)
-    smaller, noisy = _release(doubled, int(first.sum()), len(numeric), noise)
-    scale = float_up(2 * (len(numeric) - smaller) / _shares(budget.epsilon)[1])
     claim = noise.judge(Guarantee(status="proven", budget=budget))
     if not public:
         claim = claim.weakened("void", "The two groups were read from the data, not declared.")
+    return release_test(numeric, _first_group(labels, declared, noise), noise, claim=claim)
+
+
+def release_test(
+    values: FloatArray, first: BoolArray, noise: Noise, *, claim: Guarantee, left_out: BoolArray | None = None
+) -> DPMannWhitney:
+    """The test on rows whose group is known, with all of the noise's budget.
+
+    Args:
+        values: Each row's number.
+        first: Who is in the first group.
+        noise: Draws everything.
+        claim: What may be claimed for the result.
+        left_out: Who is in neither group; everybody else is in the second if not in the first. None where that is
+            impossible by public facts: then one noisy size tells both.
+    """
+    n = len(values)
+    if left_out is None:
+        smaller, noisy = _release(doubled_u(values, first), int(first.sum()), n, noise)
+        bounds = SizeBounds(least=(smaller, n - smaller), larger=n - smaller)
+    else:
+        kept = ~left_out
+        sizes = int((first & kept).sum()), int((~first & kept).sum())
+        bounds, noisy = _release_among_others(doubled_u(values[kept], first[kept]), sizes, n, noise)
+    scale = float_up(2 * bounds.larger / _shares(noise.budget.epsilon)[1])
     return DPMannWhitney(
         statistic=noisy / 2,
-        pvalue=float(_pvalue(np.array([noisy]), smaller, len(numeric), scale)[0]),
-        smaller=smaller,
-        n=len(numeric),
+        pvalue=float(_pvalue(np.array([noisy]), bounds.least, scale)[0]),
+        smaller=min(bounds.least),
+        n=n,
         scale=scale / 2,
         guarantee=claim,
         charges=noise.charges,
@@ -166,15 +200,37 @@ def _release(doubled: int, n1: int, n: int, noise: Noise) -> tuple[int, int]:
     return smaller, int(noisy[0])
 
 
+def _release_among_others(doubled: int, sizes: tuple[int, int], n: int, noise: Noise) -> tuple[SizeBounds, int]:
+    """Bounds of both sizes and the noisy 2 min(U1, U2), where some rows belong to neither group."""
+    for_size, for_u = _shares(noise.budget.epsilon)
+    drawn = noise.laplace(
+        np.array(sizes),
+        sensitivity=HISTOGRAM_SENSITIVITY,
+        epsilon=for_size,
+        delta=noise.budget.delta,
+        label="sizes of the groups",
+    )
+    bounds = size_bounds((int(drawn[0]), int(drawn[1])), n, for_size, noise.budget.delta)
+    noisy = noise.laplace(np.array([doubled]), sensitivity=2 * bounds.larger, epsilon=for_u, label="U")
+    return bounds, int(noisy[0])
+
+
+def size_bounds(noisy_sizes: tuple[int, int], n: int, epsilon: Fraction, delta: Fraction) -> SizeBounds:
+    """From two sizes with DLap(2/epsilon) noise: least = n_i~ - c, larger = max(n1~, n2~) + c, both within 0 to n."""
+    margin = size_margin(epsilon / HISTOGRAM_SENSITIVITY, delta)
+    first, second = (min(max(size - margin, 0), n) for size in noisy_sizes)
+    return SizeBounds(least=(first, second), larger=min(max(*noisy_sizes, 1 - margin) + margin, n))
+
+
 def lower_bound(noisy_size: IntArray, n: int, epsilon: Fraction, delta: Fraction) -> IntArray:
     """m* = max(min(n1~, n - n1~) - c, 0): exceeds the smaller group's size with probability at most delta."""
     bound: IntArray = np.maximum(np.minimum(noisy_size, n - noisy_size) - size_margin(epsilon, delta), 0)
     return bound
 
 
-def _pvalue(noisy: IntArray, smaller: int, n: int, scale: float, most: int | None = None) -> FloatArray:
-    """P(2 min(U1, U2) + DLap(scale) <= noisy) under the null with groups of m* and n - m*."""
-    points, chances = smaller_u(smaller, n - smaller, most)
+def _pvalue(noisy: IntArray, sizes: tuple[int, int], scale: float, most: int | None = None) -> FloatArray:
+    """P(2 min(U1, U2) + DLap(scale) <= noisy) under the null with groups of these sizes."""
+    points, chances = smaller_u(*sizes, most)
     return np.clip(laplace_cdf(noisy[:, None] - 2 * points[None, :], scale) @ chances, 0.0, 1.0)
 
 
@@ -198,7 +254,7 @@ def dp_pvalues(
         at = smaller == size
         scale = float_up(2 * (n - int(size)) / for_u)
         noisy = doubled[at] + discrete_laplace(rng, scale, int(at.sum())).astype(np.int64)
-        out[at] = _pvalue(noisy, int(size), n, scale, _MERGED)
+        out[at] = _pvalue(noisy, (int(size), n - int(size)), scale, _MERGED)
     return out
 
 

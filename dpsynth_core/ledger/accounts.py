@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 import sqlalchemy as sa
 
 from dpsynth_core.errors import LedgerError
+from dpsynth_core.ledger.paid_comparison import PaidComparison
 from dpsynth_core.ledger.tables import ACCOUNTS, CHARGES, RESULTS, SETTLEMENTS
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.table.paid_estimate import PaidEstimate
@@ -21,6 +22,8 @@ Details: TypeAlias = Mapping[str, JSON]
 ChargeState: TypeAlias = Literal["reserved", "committed", "refunded"]
 ESTIMATE = "estimate"
 """Under which the details of a charge hold what a private estimate has found."""
+COMPARISON = "comparison"
+"""Under which they hold what a private test of two groups has found."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +88,15 @@ class Account:
             PaidEstimate.from_dict(found, entry.budget, self.rows_per_person)
             for entry in self.entries
             if entry.state == "committed" and isinstance(found := entry.details.get(ESTIMATE), Mapping)
+        )
+
+    @property
+    def comparisons(self) -> tuple[PaidComparison, ...]:
+        """What private tests of two groups have found and cost, in order: paid for, so free to look at again."""
+        return tuple(
+            PaidComparison.from_dict(found)
+            for entry in self.entries
+            if entry.state == "committed" and isinstance(found := entry.details.get(COMPARISON), Mapping)
         )
 
 

@@ -1,0 +1,85 @@
+"""What a private test of two groups has found, with what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dpsynth_core.privacy.budget import Budget, Cost, Guarantee
+from dpsynth_core.table.schema import Schema
+
+_NUMBERS = ("n", "statistic", "scale", "pvalue", "smaller")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaidComparison:
+    """A private Mann-Whitney test that was paid for. Nothing in it depends on the rows except through paid draws."""
+
+    schema: Schema
+    """The public facts it was made with: the value column, the group column, the layout of the file, the unit."""
+    value: str
+    group: str
+    levels: tuple[Any, Any]
+    """The two groups, the first one first."""
+    n: int
+    """Rows of the table, which are public, whether or not they belong to either group."""
+    statistic: float
+    """min(U1, U2) with noise; it may be negative."""
+    scale: float
+    """Of that noise."""
+    pvalue: float
+    smaller: int
+    """Rows that the smaller group has at least, but for a probability of about delta."""
+    guarantee: Guarantee
+    """What may be claimed for this result by itself: the first part is its own cost, the others are those of the
+    private estimates behind its columns."""
+
+    @property
+    def cost(self) -> Cost:
+        """What the test itself cost."""
+        return self.guarantee.parts[0]
+
+    @property
+    def about(self) -> tuple[str, str, tuple[Any, Any]]:
+        """Which question it answers."""
+        return self.value, self.group, self.levels
+
+    @property
+    def finding(self) -> str:
+        """The result in a sentence; it may hold names from a file."""
+        first, second = self.levels
+        return (
+            f"{self.value!r} by {self.group!r}, {first!r} against {second!r}: p-value {self.pvalue:.2g} (private "
+            f"Mann-Whitney test on {self.n:,} original rows)."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain JSON values."""
+        claim = self.guarantee
+        costs = [[part.label, str(part.budget.epsilon), str(part.budget.delta)] for part in claim.parts]
+        return {
+            "schema": self.schema.to_dict(),
+            **{"value": self.value, "group": self.group, "levels": list(self.levels)},
+            **{name: getattr(self, name) for name in _NUMBERS},
+            "guarantee": {"status": claim.status, "costs": costs, "caveats": list(claim.caveats)},
+        }
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> PaidComparison:
+        """A result from what was kept of it."""
+        schema, claim = Schema.from_dict(saved["schema"]), saved["guarantee"]
+        first, second = saved["levels"]
+        return cls(
+            schema=schema,
+            value=saved["value"],
+            group=saved["group"],
+            levels=(first, second),
+            guarantee=Guarantee(
+                status=claim["status"],
+                parts=tuple(Cost(label=label, budget=Budget.of(*amounts)) for label, *amounts in claim["costs"]),
+                rows_per_person=schema.rows_per_person,
+                caveats=tuple(claim["caveats"]),
+            ),
+            **{name: saved[name] for name in _NUMBERS},
+        )
