@@ -17,6 +17,8 @@ from typing import Any, Protocol
 
 from streamlit.runtime import Runtime
 
+COOKIE = "_streamlit_xsrf"
+"""Streamlit's cookie against request forgery."""
 IDLE_SECONDS = 8 * 3600
 MAX_SESSIONS = 200
 GRACE_SECONDS = 25
@@ -143,7 +145,8 @@ class Presence:
             self.sweep()
 
 
-def _tab_is_connected(tab: str) -> bool:
+def tab_is_connected(tab: str) -> bool:
+    """Whether a browser tab has its connection, by Streamlit's own name for it."""
     return Runtime.exists() and Runtime.instance().is_active_session(tab)
 
 
@@ -162,4 +165,4 @@ def browser_of(cookie: str) -> str:
 
 
 MEMORY = Memory()
-PRESENCE = Presence(_tab_is_connected)
+PRESENCE = Presence(tab_is_connected)

@@ -17,8 +17,9 @@ from dpsynth_core.privacy.budget import Budget, Guarantee
 from dpsynth_core.review import Thresholds
 from dpsynth_core.table.private_table import read_as_declared
 from dpsynth_core.table.schema import Schema
+from pages.shared.downloads import PATH, Download, Downloads
 from pages.shared.mechanism.settings import MechanismSettings
-from pages.shared.memory import MEMORY, PRESENCE, browser_of
+from pages.shared.memory import COOKIE, MEMORY, PRESENCE, browser_of, tab_is_connected
 from pages.shared.table_work import RunRecord, TableWork
 from pages.shared.tasks import Tasks
 from pages.shared.tradeoffs.state import Tradeoffs
@@ -46,6 +47,8 @@ class Session:
     reviewer: str = ""
     token: str = ""
     """Under which a reload finds this session again."""
+    downloads: Downloads = field(default_factory=Downloads)
+    """The files that its pages offer."""
 
     @property
     def work(self) -> TableWork:
@@ -80,6 +83,7 @@ class Session:
         if self.current is not None:
             self.current.close()
         self.tradeoffs.forget_table()
+        self.downloads.clear()
         self.current = work
         self.draft_version += 1
 
@@ -125,7 +129,17 @@ def current_session() -> Session:
     context = get_script_run_ctx()
     if context is not None:
         PRESENCE.seen(session, context.session_id)
+        session.downloads.begin(context.session_id, tab_is_connected)
     return session
+
+
+def offered(key: str, download: Download) -> str:
+    """Where this visitor's browser can fetch a file, relative to the page; empty for a browser without cookies."""
+    session: Session = st.session_state[_KEY]
+    context = get_script_run_ctx()
+    if context is None or not session.token:
+        return ""
+    return f"{PATH}/{session.token}/{session.downloads.offer(context.session_id, key, download)}"
 
 
 def _restored() -> Session | None:
@@ -141,5 +155,5 @@ def _restored() -> Session | None:
 
 
 def _browser() -> str:
-    cookie = st.context.cookies.get("_streamlit_xsrf")
+    cookie = st.context.cookies.get(COOKIE)
     return browser_of(cookie) if isinstance(cookie, str) else ""

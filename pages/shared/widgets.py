@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import streamlit as st
 
@@ -13,10 +13,11 @@ from dpsynth_core.diagnostics.base import INTERNAL
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.review.export import marked_csv, marked_html
 from dpsynth_core.runs.jobs import MAX_RUNNING
+from pages.shared.downloads import Download
 from pages.shared.formatting import elapsed
 from pages.shared.layout import show_error
 from pages.shared.mechanism.settings import EPSILONS
-from pages.shared.session import Session
+from pages.shared.session import Session, offered
 from pages.shared.tasks import Task
 
 LOOK_EVERY = 0.5
@@ -40,16 +41,29 @@ def show_internal_chart(chart: Chart, *, key: str, as_table: bool) -> None:
             ("Figure", "html", lambda: marked_html(chart, INTERNAL)),
             ("Table", "csv", lambda: marked_csv(chart.table, INTERNAL)),
         ):
-            st.download_button(
-                label,
-                content,
-                f"internal_review_{key}.{kind}",
-                f"text/{kind}",
-                key=f"{kind}_{key}",
-                type="tertiary",
-                icon=":material/download:",
-                on_click="ignore",
-            )
+            offer_download(label, content, f"internal_review_{key}.{kind}", f"text/{kind}", look="tertiary")
+
+
+def offer_download(
+    label: str,
+    content: Callable[[], bytes],
+    name: str,
+    media_type: str,
+    *,
+    look: Literal["primary", "secondary", "tertiary"] = "secondary",
+) -> None:
+    """A link to a file, which is made when somebody follows it.
+
+    Args:
+        label: What the link says.
+        content: Makes the file.
+        name: Of the file; a page offers one file of each name.
+        media_type: What kind of file it is.
+        look: As a button.
+    """
+    address = offered(name, Download(name=name, media_type=media_type, content=content))
+    hint = None if address else "Downloads need a cookie. Allow cookies for this site and reload the page."
+    st.link_button(label, address, type=look, icon=":material/download:", disabled=not address, help=hint)
 
 
 def plain_list(lines: Iterable[str]) -> None:

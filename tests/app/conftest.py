@@ -157,11 +157,18 @@ def requests_made(context: BrowserContext) -> list[str]:
     return made
 
 
+def _is_violation(message: str) -> bool:
+    return "Content Security Policy" in message
+
+
 @pytest.fixture
 def visit(requests_made: list[str], page: Page, app_url: str) -> Iterator[Callable[[], Page]]:
     """Opens the home page as a new visitor. Whatever is done then, nothing leaves this machine."""
     expect.set_options(timeout=PATIENCE * 1000)
     page.set_default_timeout(PATIENCE * 1000)
+
+    violations: list[str] = []
+    page.on("console", lambda message: violations.append(message.text) if _is_violation(message.text) else None)
 
     def open_home() -> Page:
         page.goto(app_url)
@@ -173,4 +180,5 @@ def visit(requests_made: list[str], page: Page, app_url: str) -> Iterator[Callab
     foreign = [url for url in requests_made if not url.startswith(here)]
     assert requests_made
     assert not foreign
+    assert not violations, "the page needs something that the server forbids"
     expect(page.get_by_text("Traceback")).to_have_count(0)

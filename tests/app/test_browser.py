@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -13,6 +12,7 @@ from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.schema import Schema
 from tests.waiting.browser import (
     csv_of,
+    downloaded,
     go,
     open_estimates,
     press,
@@ -103,10 +103,7 @@ def test_typing_into_the_editor_changes_the_verdict_and_survives_leaving(visit: 
 
 
 def saved_schema(page: Page) -> Schema:
-    with page.expect_download() as download:
-        press(page, "Save schema")
-    assert download.value.suggested_filename == "schema.json"
-    return Schema.from_json(Path(download.value.path()).read_bytes())
+    return Schema.from_json(downloaded(page, "Save schema").read_bytes())
 
 
 @pytest.mark.slow

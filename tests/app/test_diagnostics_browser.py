@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pandas as pd
 import pytest
 from playwright.sync_api import Page, expect
 
 from dpsynth_core.diagnostics import DIAGNOSTICS
-from tests.waiting.browser import MINUTE, csv_of, finished, go, press, quiet, release_with, use
+from tests.waiting.browser import MINUTE, csv_of, downloaded, finished, go, press, quiet, release_with, use
 
 pytestmark = pytest.mark.browser
 
@@ -33,7 +32,7 @@ def test_four_clicks_lead_from_home_to_finished_diagnostics(visit: Visit) -> Non
 
 
 @pytest.mark.slow
-def test_two_releases_side_by_side_and_a_marked_download(visit: Visit, tmp_path: Path) -> None:
+def test_two_releases_side_by_side_and_a_marked_download(visit: Visit) -> None:
     page = visit()
     press(page, "Try an example")
     press(page, "Skip ahead with suggested settings")
@@ -49,10 +48,7 @@ def test_two_releases_side_by_side_and_a_marked_download(visit: Visit, tmp_path:
     page.keyboard.press("Escape")
     expect(page.get_by_text("1: Private-PGM, ε 1", exact=True).first).to_be_visible(timeout=MINUTE)
     finished(page)
-    with page.expect_download() as download:
-        use(page.get_by_role("button", name="Table").first)
-    path = tmp_path / "scores.csv"
-    download.value.save_as(path)
+    path = downloaded(page, "Table")
     assert path.read_text(encoding="utf-8").startswith("# For internal review")
     assert {"release", "item", "value", "verdict"} <= set(pd.read_csv(path, comment="#").columns)
 

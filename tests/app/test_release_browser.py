@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from dpsynth_core.review.report import MARK
-from tests.waiting.browser import MINUTE, fill_in, gathered, go, press, quiet, release_with, spent, use
+from tests.waiting.browser import MINUTE, downloaded, fill_in, gathered, go, press, quiet, release_with, spent
 
 pytestmark = pytest.mark.browser
 
@@ -53,26 +53,22 @@ def test_a_full_review(visit: Visit, tmp_path: Path) -> None:
     go(page, "Release")
     expect(page.get_by_text("Not yet. Evidence is missing.")).to_be_visible()
     expect(page.get_by_role("button", name="Record the decision")).to_be_disabled()
-    expect(page.get_by_role("button", name="Download the approved bundle")).to_have_count(0)
+    expect(page.get_by_role("link", name="Download the approved bundle")).to_have_count(0)
     gathered(page)
     expect(page.get_by_text("The guarantee holds for this run").first).to_be_visible()
     expect(page.get_by_text(re.compile(r"charge \d+; epsilon 0 of 1 left")).first).to_be_visible()
-    with page.expect_download() as download:
-        use(page.get_by_role("button", name="Download the review report"))
-    report = Path(download.value.path()).read_text(encoding="utf-8")
+    report = downloaded(page, "Download the review report").read_text(encoding="utf-8")
     assert MARK in report
     assert "declared by Bo Steward" in report
 
     decide(page, "Hold", "One more look.")
     expect(page.get_by_text("On hold.", exact=True)).to_be_visible()
-    expect(page.get_by_role("button", name="Download the approved bundle")).to_have_count(0)
+    expect(page.get_by_role("link", name="Download the approved bundle")).to_have_count(0)
     decide(page, "Approve", "Good enough for a course, with its warnings.")
     expect(page.get_by_text("Approved.", exact=True)).to_be_visible()
     page.reload()
     expect(page.get_by_text("Approved.", exact=True)).to_be_visible()
-    with page.expect_download() as download:
-        use(quiet(page).get_by_role("button", name="Download the approved bundle"))
-    check_bundle(Path(download.value.path()), tmp_path)
+    check_bundle(downloaded(page, "Download the approved bundle"), tmp_path)
 
 
 def check_bundle(archive: Path, place: Path) -> None:

@@ -97,7 +97,7 @@ def ruled(app: AppTest, choice: str, reviewer: str = "Ada", note: str = "") -> A
 
 
 def downloads(app: AppTest) -> list[str]:
-    return [element.proto.label for element in app.main if element.type == "download_button"]
+    return [element.proto.label for element in app.main if element.type == "link_button"]
 
 
 def test_without_a_release_the_page_says_what_is_missing() -> None:

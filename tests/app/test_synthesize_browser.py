@@ -7,7 +7,6 @@ import re
 import signal
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -18,6 +17,7 @@ from dpsynth_core.table.examples import EXAMPLES
 from tests.waiting.browser import (
     PATIENCE,
     csv_of,
+    downloaded,
     go,
     press,
     quiet,
@@ -61,7 +61,7 @@ def cancel(page: Page) -> None:
 
 
 @pytest.mark.slow
-def test_an_example_becomes_a_synthetic_table_that_matches_the_schema(visit: Visit, tmp_path: Path) -> None:
+def test_an_example_becomes_a_synthetic_table_that_matches_the_schema(visit: Visit) -> None:
     page = visit()
     press(page, "Try an example")
     to_synthesize(page)
@@ -70,10 +70,7 @@ def test_an_example_becomes_a_synthetic_table_that_matches_the_schema(visit: Vis
     expect(page.get_by_text("Guarantee: proven")).to_be_visible()
     example = EXAMPLES["breast_cancer"]
     for label, read in (("Download CSV", pd.read_csv), ("Download Parquet", pd.read_parquet)):
-        with page.expect_download() as download:
-            quiet(page).get_by_role("button", name=label, exact=True).click()
-        download.value.save_as(tmp_path / label)
-        table = read(tmp_path / label)
+        table = read(downloaded(page, label))
         assert list(table.columns) == list(example.schema.names)
         assert len(table) == 569
         assert all(moved.total == 0 for moved in moved_cells(table, example.schema).values())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from itertools import count
+from pathlib import Path
 
 import numpy as np
 from playwright.sync_api import Locator, Page, expect
@@ -25,9 +27,18 @@ def csv_of(*names: str) -> bytes:
 def quiet(page: Page) -> Page:
     """The page once the server has nothing more to say and nothing moves any more."""
     # Until the font of the icons is there, their names stand in for them and push the buttons about.
-    page.wait_for_function("document.fonts.status === 'loaded'")
+    page.evaluate("document.fonts.ready.then(() => true)")
     expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
     expect(page.locator("[data-stale=true]")).to_have_count(0)
+    return page
+
+
+def wait_until(page: Page, condition: str) -> Page:
+    """Ask again and again from outside: Playwright's own way evaluates text within the page, which the app forbids."""
+    end = time.monotonic() + PATIENCE
+    while not page.evaluate(condition):
+        assert time.monotonic() < end, condition
+        page.wait_for_timeout(50)
     return page
 
 
@@ -42,6 +53,14 @@ def use(control: Locator, key: str = "Enter") -> None:
     """By keyboard: what opens or closes meanwhile may move a control away from the mouse, but not from the focus."""
     expect(control).to_have_count(1)
     control.press(key)
+
+
+def downloaded(page: Page, name: str, *, which: int = 0) -> Path:
+    """The file behind a link."""
+    link = quiet(page).get_by_role("link", name=name, exact=True).nth(which)
+    with page.expect_download() as download:
+        use(link)
+    return Path(download.value.path())
 
 
 def fill_in(field: Locator, text: str) -> None:
@@ -119,7 +138,7 @@ def finished(page: Page) -> Page:
 def gathered(page: Page) -> Page:
     """Gather the evidence on the release at hand, and wait until it is there."""
     press(page, "Gather the evidence")
-    expect(page.get_by_role("button", name="Download the review report")).to_be_visible(timeout=3 * MINUTE)
+    expect(page.get_by_role("link", name="Download the review report")).to_be_visible(timeout=3 * MINUTE)
     return quiet(page)
 
 

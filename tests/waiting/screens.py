@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from dpsynth_core.charts.palette import ORIGINAL, SYNTHETIC
 from pages.shared.layout import Stage
-from tests.waiting.browser import quiet, use
+from tests.waiting.browser import quiet, use, wait_until
 
 # What a screen shows of every chart on it: its spoken text, axis titles, the smallest letters, colours and patterns.
 DRAWN = """() => [...document.querySelectorAll('[data-testid=stPlotlyChart]')].map(chart => ({
@@ -49,11 +49,11 @@ def unfold(page: Page) -> None:
 
 def drawn(page: Page) -> Page:
     """The page once every chart has been drawn."""
-    page.wait_for_function(
+    return wait_until(
+        page,
         "() => [...document.querySelectorAll('[data-testid=stPlotlyChart]')]"
-        ".every(chart => chart.querySelector('[class^=x][class$=title], .sankey'))"
+        ".every(chart => chart.querySelector('[class^=x][class$=title], .sankey'))",
     )
-    return page
 
 
 def rgb(colour: str) -> str:

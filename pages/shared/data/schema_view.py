@@ -28,7 +28,7 @@ from pages.shared.data.schema_rows import settle_origins
 from pages.shared.formatting import format_loss
 from pages.shared.layout import errors_shown, show_error
 from pages.shared.session import Session
-from pages.shared.widgets import plain_list
+from pages.shared.widgets import offer_download, plain_list
 
 
 def _editor_columns() -> dict[str, Any]:
@@ -71,15 +71,8 @@ def edit_schema(session: Session) -> None:
             declare_all_public(session, public=False)
             st.rerun()
         if work.schema is not None:
-            schema_json = work.schema.to_json()
-            st.download_button(
-                "Save schema",
-                schema_json,
-                "schema.json",
-                icon=":material/download:",
-                on_click="ignore",
-                key="save_schema",
-            )
+            content = work.schema.to_json().encode()
+            offer_download("Save schema", lambda: content, "schema.json", "application/json")
     editor_key = f"schema_editor_{session.draft_version}"
     # The editor keeps what was typed as changes to the table it was given, so that table must not change
     # while it is on screen; it is taken from the draft whenever the editor appears anew.

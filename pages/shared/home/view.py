@@ -1,10 +1,70 @@
-"""The panel that says what was checked, and when."""
+"""The first page: what this is, the steps, where you are, and what was checked."""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from dpsynth_core.audit.last_summary import headline, last_summary, layer_rows, mutant_rows, standing
+from pages.shared.data.actions import load_example
+from pages.shared.data.view import SOURCE_KEY
+from pages.shared.layout import STAGES, errors_shown, lay_out
+
+
+def show_home() -> None:
+    """Everything under the heading."""
+    session = lay_out("app.py")
+
+    st.markdown(
+        "DPSynth makes a **synthetic stand-in** for a table that is too sensitive to share. "
+        "Random noise, measured by a number called **epsilon**, limits what anybody can learn from the stand-in about "
+        "any one person in the original. "
+        "And it tells you honestly **how good the stand-in is**: what survived, what was lost, and which findings to "
+        "distrust."
+    )
+
+    with st.container(horizontal=True):
+        if st.button("Try an example", type="primary", icon=":material/play_arrow:"):
+            with errors_shown("The example cannot be used."):
+                load_example(session, "breast_cancer")
+                st.session_state[SOURCE_KEY] = "example"
+                st.switch_page("pages/1_Data.py")
+        if st.button("Use my own table", icon=":material/upload_file:"):
+            st.session_state[SOURCE_KEY] = "file"
+            st.switch_page("pages/1_Data.py")
+
+    st.header("The steps", anchor=False)
+    for number, stage in enumerate(STAGES, start=1):
+        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            st.page_link(stage.path, label=f"{number}. {stage.title}", icon=stage.icon, width=170)
+            st.markdown(stage.purpose)
+
+    st.header("Where you are", anchor=False)
+    if session.current is None:
+        st.markdown(
+            "You have not chosen a table yet. Begin with an example: it takes two minutes and nothing can go wrong."
+        )
+    else:
+        data = session.current.data
+        st.text(f"{data.title}: {len(data.table):,} rows, {len(data.table.columns)} columns")
+        for step in session.missing:
+            st.markdown(f"- {step}")
+
+    st.header("Two promises", anchor=False)
+    left, right = st.columns(2)
+    with left.container(border=True):
+        st.markdown("**Nothing is called private that is not.**")
+        st.markdown(
+            "Every table carries a badge that says what is guaranteed and how sure that is: proven, true only in the "
+            "limit, heuristic, void, or none."
+        )
+    with right.container(border=True):
+        st.markdown("**Every look at private data is paid for.**")
+        st.markdown(
+            "In release mode a ledger records each use of a data set before its result appears, and refuses once the "
+            "budget is spent."
+        )
+
+    audit_panel()
 
 
 def audit_panel() -> None:

@@ -18,6 +18,7 @@ from pages.shared.layout import BADGE, errors_shown
 from pages.shared.mechanism.plan_view import error_text
 from pages.shared.mechanism.settings import EPSILONS
 from pages.shared.session import Session
+from pages.shared.widgets import offer_download
 
 SIMILAR = (
     "For comparison: textbooks advise 1 or less; Google's COVID-19 mobility reports used 2.64 per day; the 2020 US "
@@ -212,13 +213,8 @@ def save_and_load(session: Session, schema: Schema, n: int) -> None:
     with st.expander("Save or load this configuration"):
         with errors_shown("Please correct the parameters first."):
             config = session.settings.config(schema, n, teaching=session.mode == "teaching")
-            st.download_button(
-                "Save configuration",
-                config.to_json(),
-                "configuration.json",
-                icon=":material/download:",
-                on_click="ignore",
-            )
+            content = config.to_json().encode()
+            offer_download("Save configuration", lambda: content, "configuration.json", "application/json")
         file = st.file_uploader("Configuration (JSON)", type=["json"], key=f"configuration_{session.settings.version}")
         if file is not None and st.button("Use this configuration", key="use_configuration"):
             with errors_shown("This configuration cannot be used."):

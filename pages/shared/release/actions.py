@@ -181,6 +181,18 @@ def approved_archive(work: TableWork, run: RunRecord, decision: Decision) -> byt
     return bundle.archive
 
 
+def approved_file(session: Session, run: RunRecord) -> Callable[[], bytes]:
+    """Hands over the approved archive, if it is still approved when it is asked for."""
+
+    def write() -> bytes:
+        approved = current_approval(run, history(session))
+        if approved is None:
+            raise DPSynthError("A reviewer has withdrawn the approval. Ask the reviewer, or see the Release page.")
+        return approved_archive(session.work, run, approved)
+
+    return write
+
+
 def report_of(session: Session, run: RunRecord) -> Callable[[], bytes]:
     """Writes the internal review report when it is asked for."""
 

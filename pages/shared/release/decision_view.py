@@ -13,6 +13,7 @@ from dpsynth_core.review.wording import choice as chosen
 from pages.shared.layout import errors_shown
 from pages.shared.release.actions import (
     approved_archive,
+    approved_file,
     bundle_of,
     current_approval,
     publication_now,
@@ -21,7 +22,7 @@ from pages.shared.release.actions import (
 )
 from pages.shared.session import Session
 from pages.shared.table_work import RunRecord
-from pages.shared.widgets import plain_list, show_chart
+from pages.shared.widgets import offer_download, plain_list, show_chart
 
 HIDDEN = "hidden: private evidence"
 INK = {"light": "#101318", "dark": "#E8EAED"}
@@ -157,30 +158,15 @@ def show_downloads(session: Session, run: RunRecord, decisions: tuple[Decision, 
         else:
             st.caption(MEANING["approve"])
             with errors_shown("The approved bundle cannot be downloaded."):
-                st.download_button(
-                    "Download the approved bundle",
-                    approved_archive(session.work, run, approved),
-                    f"approved_{approved.release[:12]}.zip",
-                    "application/zip",
-                    type="primary",
-                    icon=":material/download:",
-                    on_click="ignore",
-                    key="bundle",
-                )
+                approved_archive(session.work, run, approved)  # refused here rather than after the click
+                name, content = f"approved_{approved.release[:12]}.zip", approved_file(session, run)
+                offer_download("Download the approved bundle", content, name, "application/zip", look="primary")
     with right.container(border=True):
         st.markdown("**Internal review report** (stays)")
         st.caption(MARK)
         if session.work.public_review:
             st.markdown("This review is on public facts only, so there is no report on the private rows.")
         elif run.evidence is not None:
-            st.download_button(
-                "Download the review report",
-                report_of(session, run),
-                "internal_review.html",
-                "text/html",
-                icon=":material/download:",
-                on_click="ignore",
-                key="report",
-            )
+            offer_download("Download the review report", report_of(session, run), "internal_review.html", "text/html")
         else:
             st.markdown("You can download it once the evidence is gathered.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Literal
 
 import streamlit as st
@@ -26,7 +25,7 @@ from pages.shared.mechanism.settings import plan_for, seconds_for
 from pages.shared.session import Session
 from pages.shared.synthesize.actions import RUN, start
 from pages.shared.table_work import RunRecord
-from pages.shared.widgets import plain_list, show_chart, show_series, show_task
+from pages.shared.widgets import offer_download, plain_list, show_chart, show_series, show_task
 
 PREVIEW_ROWS = 100
 PICTURES_IN_A_ROW = 3
@@ -228,13 +227,10 @@ def show_result(session: Session, run: RunRecord) -> None:
     st.dataframe(table.head(PREVIEW_ROWS), height=245, hide_index=True, alt="The first rows of the synthetic table")
     name = f"synthetic_{run.number}_{which + 1}"
     with st.container(horizontal=True):
-        _download("CSV", lambda: safe_csv(table), f"{name}.csv", f"csv_{run.number}")
-        _download("Parquet", lambda: parquet(table), f"{name}.parquet", f"parquet_{run.number}")
+        offer_download("Download CSV", lambda: safe_csv(table), f"{name}.csv", "text/csv")
+        parquet_type = "application/vnd.apache.parquet"
+        offer_download("Download Parquet", lambda: parquet(table), f"{name}.parquet", parquet_type)
     _compare(session, run, which)
-
-
-def _download(kind: str, content: Callable[[], bytes], name: str, key: str) -> None:
-    st.download_button(f"Download {kind}", content, name, icon=":material/download:", on_click="ignore", key=key)
 
 
 def _compare(session: Session, run: RunRecord, which: int) -> None:
