@@ -12,6 +12,7 @@ has no sampler for from a cryptographic generator keyed by the operating system;
 
 from __future__ import annotations
 
+import os
 import secrets
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -335,6 +336,8 @@ class SamplingNoise(Noise):
                 return samplers.with_empty_cells(self._generator, call, self._add_laplace(call.values, call.scale))
             case primitives.Exponential() | primitives.PermuteAndFlip():
                 return self._select(call)
+            case primitives.UniformFloats():
+                return self._uniform(call.size)
         return samplers.sample(self._generator, call)
 
     @abstractmethod
@@ -342,6 +345,9 @@ class SamplingNoise(Noise):
 
     @abstractmethod
     def _add_gaussian(self, values: IntArray, scale: float) -> IntArray: ...
+
+    def _uniform(self, size: int) -> FloatArray:
+        return self._generator.random(size)
 
     @abstractmethod
     def _select(self, call: primitives.Exponential | primitives.PermuteAndFlip) -> int: ...
@@ -355,7 +361,10 @@ class SecureNoise(SamplingNoise):
     def __init__(self, budget: Budget) -> None:
         super().__init__(budget)
         # The key itself, not a seed that a weaker generator would stretch.
-        self._generator = np.random.Generator(AESCounter(key=secrets.randbits(128)))
+        self._generators = [
+            np.random.Generator(AESCounter(key=secrets.randbits(128))) for _ in range(os.cpu_count() or 1)
+        ]
+        self._generator = self._generators[0]
         self._prefetched: PrefetchedLaplace | None = None
 
     def prefetch_laplace(self, size: int, *, sensitivity: Amount, epsilon: Amount) -> None:
@@ -372,6 +381,9 @@ class SecureNoise(SamplingNoise):
 
     def _add_gaussian(self, values: IntArray, scale: float) -> IntArray:
         return samplers.over_cores(samplers.opendp_gaussian(scale), values)
+
+    def _uniform(self, size: int) -> FloatArray:
+        return samplers.uniform(self._generators, size)
 
     def _select(self, call: primitives.Exponential | primitives.PermuteAndFlip) -> int:
         measurement = samplers.opendp_selection(call.scale, exponential=isinstance(call, primitives.Exponential))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -21,7 +22,7 @@ from opendp.measures import max_divergence, zero_concentrated_divergence
 from opendp.metrics import l1_distance, l2_distance, linf_distance
 from opendp.mod import enable_features
 
-from dpsynth_core.arrays import IntArray
+from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.privacy import primitives
 from dpsynth_core.privacy.exact import geometric, tail_count
 from dpsynth_core.privacy.primitives import Call, SparseNoisy
@@ -30,6 +31,8 @@ enable_features("contrib")
 
 VALUES_PER_THREAD = 10_000
 """Draws that justify another thread."""
+FLOATS_PER_THREAD = 200_000
+"""Uniform numbers that justify another thread."""
 COIN_BITS = 62
 """Random bits of a coin that are drawn at once."""
 COIN_DOUBT = 2.0**-46
@@ -197,6 +200,19 @@ def integers(generator: np.random.Generator, below: int, size: int) -> NDArray[A
     if below < 2**63:
         return generator.integers(0, below, size=size)
     return np.array([_big_integer(generator, below) for _ in range(size)], dtype=object)
+
+
+def uniform(generators: Sequence[np.random.Generator], size: int) -> FloatArray:
+    """Uniform numbers from [0, 1), many of them by several generators at once."""
+    threads = min(len(generators), 1 + size // FLOATS_PER_THREAD)
+    if threads == 1:
+        return generators[0].random(size)
+    out = np.empty(size)
+    parts = zip(generators[:threads], np.array_split(out, threads), strict=True)
+    with ThreadPoolExecutor(threads) as pool:
+        for filled in [pool.submit(generator.random, out=part) for generator, part in parts]:
+            filled.result()
+    return out
 
 
 def distinct(generator: np.random.Generator, below: int, size: int) -> NDArray[Any]:

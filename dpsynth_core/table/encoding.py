@@ -142,7 +142,9 @@ class RealCodec(Codec):
 
     def _fit(self, raw: FloatArray, missing: BoolArray) -> tuple[FloatArray, BoolArray]:
         low, high = self._bounds
-        return np.where(missing, low + (high - low) / 2, np.clip(raw, low, high)), missing
+        inside = np.clip(raw, low, high)
+        inside[missing] = low + (high - low) / 2
+        return inside, missing
 
     def _levels(self, values: FloatArray | IntArray) -> IntArray:
         low, high = self._bounds

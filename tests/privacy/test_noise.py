@@ -232,6 +232,16 @@ def test_uniform_numbers_follow_their_law_and_cost_nothing(source: Source) -> No
     assert noise.charges == ()
 
 
+def test_many_uniform_numbers_come_from_generators_that_have_nothing_in_common() -> None:
+    """Several cores draw at once; none of them may repeat what another has drawn."""
+    drawn = SecureNoise(Budget.of(1)).uniform(1_000_000)
+    assert stats.kstest(drawn, "uniform").pvalue > ALPHA
+    # Among a million numbers of 53 bits, two are equal by chance once in 18,000 runs.
+    assert len(np.unique(drawn)) >= len(drawn) - 1
+    first, second = np.array_split(drawn, 2)
+    assert abs(np.corrcoef(first, second)[0, 1]) < 5 / np.sqrt(len(first))
+
+
 @sources
 def test_charges_are_added_up_exactly_and_never_exceed_the_budget(source: Source) -> None:
     noise = source(Budget.of(1))

@@ -229,8 +229,10 @@ def grow(coding: Coding, codes: IntArray, *, free: int, stop: int, rule: SplitRu
 
 
 def _boxes_at(coding: Coding, codes: IntArray, depth: int) -> Boxes:
-    prefix, start, counts = np.unique(codes >> (coding.bits - depth), return_index=True, return_counts=True)
-    return Boxes(prefix=prefix, start=start, end=start + counts, decisions=np.zeros(len(prefix), dtype=np.int64))
+    prefix = codes >> (coding.bits - depth)
+    start = np.append(0, np.flatnonzero(prefix[1:] != prefix[:-1]) + 1)  # the codes are sorted
+    nothing = np.zeros(len(start), dtype=np.int64)
+    return Boxes(prefix=prefix[start], start=start, end=np.append(start[1:], len(codes)), decisions=nothing)
 
 
 def _children(coding: Coding, codes: IntArray, parents: Boxes, depth: int) -> Boxes:

@@ -42,8 +42,9 @@ class PartitionModel:
             low, high = np.zeros((1, len(axes)), dtype=np.int64), np.array([[axis.size for axis in axes]])
             weights, kept = np.ones(1), np.ones(1, dtype=np.bool_)
         low, high, positive = low[kept], high[kept], weights[kept]
-        # In the order of the domain: the order in which boxes were found would tell which of them hold rows.
-        order = np.lexsort(np.hstack([low, high]).T[::-1])
+        # In the order of the domain: the order in which boxes were found would tell which of them hold rows. Boxes do
+        # not overlap, so no two of them begin at the same slots.
+        order = np.lexsort(low.T[::-1])
         scaled = positive[order] * (rows / positive[order].sum())
         return cls(axes=axes, low=low[order], high=high[order], weights=scaled, centre=centre)
 
