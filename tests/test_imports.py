@@ -13,7 +13,7 @@ import dpsynth_core as dp
 from dpsynth_core.mechanisms.registry import Registry
 
 ROOT = Path(__file__).parents[1]
-HEAVY = {"jax", "numba", "sklearn", "mbi", "optax", "plotly", "scipy.stats", "scipy.optimize", "scipy.sparse"}
+HEAVY = {"jax", "numba", "sklearn", "optax", "plotly", "scipy.stats", "scipy.optimize", "scipy.sparse"}
 
 
 def loaded_by(program: str) -> set[str]:

@@ -9,7 +9,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
-from dpsynth_core.privacy.accounting import GaussianDraw, SampledDraw, composed_delta, sampled_delta
+from dpsynth_core.privacy.accounting import GaussianDraw, SampledDraw, SelectionDraw, affordable_cost, sampled_delta
 from dpsynth_core.privacy.primitives import (
     Charge,
     Decisions,
@@ -18,11 +18,12 @@ from dpsynth_core.privacy.primitives import (
     PaidCall,
     SampledGaussian,
     ScoredCall,
+    SharedExponential,
     Smoothed,
     SparseLaplace,
 )
 
-SHARED = (Decisions, Gaussian, SampledGaussian)
+SHARED = (Decisions, Gaussian, SampledGaussian, SharedExponential)
 """Draws of which several may be made under one charge."""
 
 
@@ -31,6 +32,9 @@ def underpriced(call: PaidCall[Any]) -> str | None:
     match call:
         case Laplace() | SparseLaplace():
             return _scale_too_small(call.scale, 1, call.charge)
+        case SharedExponential():
+            lower = call.scale < call.draw.scale
+            return f"a selection of scale {call.scale:g} where {call.draw.scale:g} is declared" if lower else None
         case ScoredCall():
             return _scale_too_small(call.scale, 2, call.charge)
         case Smoothed():
@@ -43,20 +47,21 @@ def underpriced(call: PaidCall[Any]) -> str | None:
 
 
 def underpriced_together(calls: Sequence[PaidCall[Any]]) -> Iterator[str]:
-    """Gaussian draws under one charge are priced by their composition, from the scales that were really used."""
-    planned: dict[Charge, list[GaussianDraw]] = {}
+    """Gaussian draws under one charge are priced together, from the scales that were really used."""
+    shared: dict[Charge, list[GaussianDraw | SelectionDraw]] = {}
     sampled: Counter[tuple[Charge, SampledDraw]] = Counter()
     for call in calls:
         match call:
-            case Gaussian():
-                planned.setdefault(call.charge, []).append(call.draw)
+            case Gaussian() | SharedExponential():
+                shared.setdefault(call.charge, []).append(call.draw)
             case SampledGaussian():
                 sampled[call.charge, call.draw] += 1
     for (charge, draw), times in sampled.items():
         yield from _delta_too_small(times, sampled_delta(draw, times, charge.budget.epsilon), charge)
-    for charge, draws in planned.items():
-        ordered = sorted(draws, key=lambda draw: draw.scale)
-        yield from _delta_too_small(len(draws), composed_delta(ordered, charge.budget.epsilon), charge)
+    for charge, draws in shared.items():
+        cost, paid = math.fsum(draw.cost for draw in draws), affordable_cost(charge.budget.epsilon, charge.budget.delta)
+        if cost > paid:
+            yield f"{len(draws)} draws cost {cost:.3g} together, paid was {paid:.3g}"
 
 
 def _delta_too_small(draws: int, needed: float, charge: Charge) -> Iterator[str]:

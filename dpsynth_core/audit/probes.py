@@ -28,7 +28,7 @@ class Probe(Mechanism):
     """What the probes share: one paid step over coarse cells. They exist for the audit only."""
 
     @classmethod
-    def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:  # noqa: ARG003  the same whatever the facts
+    def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:  # noqa: ARG003  the same whatever the facts
         return cls()
 
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:

@@ -36,6 +36,7 @@ from dpsynth_core.privacy.primitives import (
     PaidCall,
     PermuteAndFlip,
     SampledGaussian,
+    SharedExponential,
     Smoothed,
     SparseLaplace,
     SparseNoisy,
@@ -60,12 +61,14 @@ class StageAttack:
 
     @property
     def mu(self) -> float | None:
-        """Of a Gaussian draw: the distance that a row may move its input, in units of the noise."""
+        """Of a draw under a Gaussian charge: how far a row may move its input, in units of the noise."""
         match self.first:
             case SampledGaussian(draw=draw):
                 return math.sqrt(draw.squared) / draw.scale
             case Gaussian(draw=draw):
                 return draw.shift * math.sqrt(draw.values) / draw.scale
+            case SharedExponential(draw=draw):
+                return math.sqrt(draw.cost)
         return None
 
     @property
@@ -80,7 +83,7 @@ class StageAttack:
 
     @property
     def single(self) -> bool:
-        return isinstance(self.first, Exponential | PermuteAndFlip)
+        return isinstance(self.first, Exponential | SharedExponential | PermuteAndFlip)
 
 
 class _Capturing(Noise):
@@ -122,7 +125,7 @@ class _CapturingReplay(_Capturing, Replay):
 def stages(
     subject: Subject, mechanism: Mechanism, pair: NeighbourPair, epsilon: Amount, seed: np.random.SeedSequence
 ) -> list[StageAttack]:
-    """For every label the first draw whose input the row moves, frozen up to there."""
+    """For every label and kind of draw the first one whose input the row moves, frozen up to there."""
     own, naming = seed.spawn(2)
     names = SeededNoise(Budget.of(1), naming)
     recorder = _CapturingRecorder(subject.source(subject.budget(epsilon), own), names)
@@ -131,10 +134,10 @@ def stages(
     # What comes before a difference can be attacked; the difference itself is the replay's finding.
     with suppress(ReplayMismatchError):
         mechanism.fit(pair.tables[1], replay)
-    attacks: dict[str, StageAttack] = {}
+    attacks: dict[tuple[str, str], StageAttack] = {}
     for first, second, moved in zip(recorder.calls, replay.calls, replay.distances, strict=False):
         if isinstance(first, PaidCall) and isinstance(second, PaidCall) and moved > 0:
-            attacks.setdefault(first.charge.label, StageAttack(first=first, second=second))
+            attacks.setdefault((first.charge.label, first.name), StageAttack(first=first, second=second))
     return list(attacks.values())
 
 
@@ -151,7 +154,7 @@ def projected(stage: StageAttack, call: PaidCall[Any], source: Noise, draws: int
             return _projected_cells(stage, call, source, draws)
         case Smoothed():
             return _projected_rows(stage, call, source, draws)
-        case Exponential() | PermuteAndFlip():
+        case Exponential() | SharedExponential() | PermuteAndFlip():
             moved = _difference(stage, "scores")
             return np.array([moved[source._perform(call)] for _ in range(draws)])
         case Laplace() | Gaussian() | SampledGaussian():

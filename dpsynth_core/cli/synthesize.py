@@ -103,7 +103,7 @@ def _config(chosen: argparse.Namespace, schema: Schema, n: int) -> RunConfig:
     kind = MECHANISMS[key]
     delta = chosen.delta or (DEFAULT_DELTA if kind.needs_delta else "0")
     Budget.of(chosen.epsilon, delta)
-    mechanism = _changed(kind.suggest(schema, n, chosen.epsilon), chosen.changes)
+    mechanism = _changed(kind.suggest(schema, n, chosen.epsilon, delta), chosen.changes)
     return RunConfig(mechanism=mechanism, epsilon=chosen.epsilon, delta=delta, copies=chosen.copies)
 
 

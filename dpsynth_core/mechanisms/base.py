@@ -64,8 +64,8 @@ class Mechanism(ABC):
 
     @classmethod
     @abstractmethod
-    def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
-        """Parameters from public facts only, with the reason in a sentence."""
+    def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:
+        """Parameters for this budget from public facts only, with the reason in a sentence."""
 
     @classmethod
     def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:

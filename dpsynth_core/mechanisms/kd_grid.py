@@ -54,7 +54,7 @@ class KDGrid(Mechanism):
         check_choice("placement", self.placement, ("uniform", "centre"))
 
     @classmethod
-    def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
+    def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:  # noqa: ARG003  takes no delta
         bins = suggested_bins(schema, n, epsilon)
         return cls(
             bins=bins,

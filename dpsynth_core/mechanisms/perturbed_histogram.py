@@ -49,7 +49,7 @@ class PerturbedHistogram(Mechanism):
         check_choice("placement", self.placement, ("uniform", "centre"))
 
     @classmethod
-    def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
+    def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:  # noqa: ARG003  takes no delta
         bins = suggested_bins(schema, n, epsilon)
         cells = Grid.of(schema, bins).cells
         return cls(

@@ -59,7 +59,7 @@ class SmoothedHistogram(Mechanism):
         check_choice("placement", self.placement, ("uniform", "centre"))
 
     @classmethod
-    def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
+    def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:  # noqa: ARG003  takes no delta
         # With m rows drawn from K cells, alpha is about m/eps, so half of the draws are real rows when K m = n eps.
         granted = exact(epsilon, parameter="epsilon")
         bins = bins_for(schema, n * float(granted) / FEWEST_ROWS)

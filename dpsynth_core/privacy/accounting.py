@@ -1,37 +1,38 @@
-"""What draws of discrete Gaussian noise cost together, composed by dp-accounting's privacy loss distributions.
+"""What draws of discrete Gaussian noise cost together.
 
-Under Gaussian noise losses do not add up one by one, so draws are planned together: they are calibrated to one
-(epsilon, delta) and paid for at once. There are two kinds of plan:
+Under Gaussian noise epsilons do not add up one by one, so a sequence of draws is paid for at once, by one (epsilon,
+delta). There are two kinds:
 
-- :class:`GaussianDraw`: every draw looks at all rows.
+- :class:`GaussianDraw` and :class:`SelectionDraw`: every draw looks at all rows. Each has a cost, and costs add up,
+  also where a draw depends on what was drawn before. The proof is in ``docs/proofs.md``, section 23.
 - :class:`SampledDraw`: the rows are dealt out to disjoint parts by their position in the table, and every draw adds
   noise to a sum over some parts, chosen uniformly and afresh, without replacement. A replaced row matters only in draws
   that happen to look at its part, and nobody learns which these are. The proof is in ``docs/proofs.md``, section 20.
 
-What decides whether a plan is private is :func:`composed_delta` and :func:`sampled_delta`; everything else here only
-proposes scales. dp-accounting and SciPy's root finder take seconds to import, so they are imported where they are used.
+What decides is ``cost`` with :func:`affordable_cost`, and :func:`sampled_delta`; everything else here only proposes
+scales. dp-accounting and SciPy's root finder take seconds to import, so they are imported where they are used.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.errors import ParameterError
 
-MIN_SCALE, MAX_SCALE = 0.5, 1e9
-RESOLUTION = 5e-5
-"""Width of a cell of the discretised loss, as a share of epsilon; losses are rounded up to it."""
-RAISE, MAX_RAISES = 1.005, 40
-"""Factor and number of steps by which a closed-form scale is raised until the exact composition keeps delta."""
+MIN_SCALE, MAX_SCALE = 1.3, 1e9
+LATTICE = 1.25
+"""Standard deviation that the proof takes off a draw's noise for its being integers (docs/proofs.md, section 23)."""
+MAX_MOVED = 2_000
+"""Values that one replaced row can change in all draws of one charge together, at most."""
+LATTICE_LOSS = 1e-9
+"""Epsilon that is left for that many values: 2 MAX_MOVED ln((1+t)/(1-t)) with t = 2 exp(-2 pi^2 LATTICE^2) + ..."""
 
 ROUNDING = 2.0
 """Standard deviation, in steps of the lattice, that the proof takes off the noise for its being integers."""
@@ -62,58 +63,60 @@ class GaussianDraw:
     """By how much it can change each of them, at most."""
 
     def __post_init__(self) -> None:
-        if self.values < 1 or self.shift < 1 or not 0 < self.scale < math.inf:
-            raise ParameterError("scale", self.scale, allowed="greater than 0, with at least one value and shift")
+        if self.values < 1 or self.shift < 1 or not 0 < self.scale <= MAX_SCALE:
+            allowed = f"greater than 0 and at most {MAX_SCALE:g}, with at least one value and shift"
+            raise ParameterError("scale", self.scale, allowed=allowed, remedy="Choose another epsilon or delta.")
+
+    @classmethod
+    def costing(cls, cost: float, *, values: int, shift: int = 1) -> GaussianDraw:
+        """The draw with the least noise that costs no more than this."""
+        scale = math.sqrt(values * shift**2 / cost + LATTICE**2)
+        return cls(scale=max(MIN_SCALE, _readable(scale)), values=values, shift=shift)
+
+    @property
+    def cost(self) -> float:
+        """Squared distance over noise, of real-valued noise that the draw is no less private than."""
+        left = self.scale**2 - LATTICE**2
+        return self.values * self.shift**2 / left if left > 0 else math.inf
 
 
-def composed_delta(draws: Sequence[GaussianDraw], epsilon: Fraction) -> float:
-    """A delta for which all draws together are proven (epsilon, delta)-private; never below the smallest one.
+@dataclass(frozen=True, kw_only=True)
+class SelectionDraw:
+    """An index that is to be drawn by the exponential mechanism, P(i) proportional to exp(score_i / scale)."""
 
-    A draw on several values is the product of draws on one value each, so each contributes its values' losses.
-    """
-    for draw in draws:
-        if not MIN_SCALE <= draw.scale <= MAX_SCALE:
-            allowed = f"from {MIN_SCALE:g} to {MAX_SCALE:g} for Gaussian noise"
-            raise ParameterError("scale", draw.scale, allowed=allowed, remedy="Choose another epsilon or delta.")
-    return _composed_delta(tuple(draws), epsilon)
+    scale: float
+    sensitivity: int
+    """Most that one replaced row can change any score."""
+
+    def __post_init__(self) -> None:
+        if self.sensitivity < 1 or not 0 < self.scale < math.inf:
+            raise ParameterError("scale", self.scale, allowed="greater than 0, with a sensitivity of at least 1")
+
+    @classmethod
+    def costing(cls, cost: float, *, sensitivity: int) -> SelectionDraw:
+        """The draw that prefers high scores most and costs no more than this."""
+        half = math.sqrt(cost) / 2
+        logit = float(log_ndtr(half) - log_ndtr(-half))
+        return cls(scale=_readable(sensitivity / logit), sensitivity=sensitivity)
+
+    @property
+    def cost(self) -> float:
+        """Squared mu for which the draw is mu-Gaussian private: docs/proofs.md, section 23."""
+        return float(2 * ndtri_exp(-np.logaddexp(0.0, -self.sensitivity / self.scale))) ** 2
 
 
 @lru_cache(maxsize=64)
-def _composed_delta(draws: tuple[GaussianDraw, ...], epsilon: Fraction) -> float:
-    from dp_accounting.pld import privacy_loss_distribution as losses  # noqa: PLC0415  takes seconds to import
+def affordable_cost(epsilon: Fraction, delta: Fraction) -> float:
+    """What draws may cost together, whatever each of them depends on, to keep (epsilon, delta).
 
-    alike: Counter[tuple[float, int]] = Counter()
-    for draw in draws:
-        alike[draw.scale, draw.shift] += draw.values
-    total = None
-    for (scale, shift), times in sorted(alike.items()):
-        one = losses.from_discrete_gaussian_mechanism(
-            scale, sensitivity=shift, value_discretization_interval=RESOLUTION * float(epsilon)
-        )
-        total = one.self_compose(times) if total is None else total.compose(one.self_compose(times))
-    return 0.0 if total is None else float(total.get_delta_for_epsilon(float(epsilon)))
-
-
-def calibrated(draws: Sequence[GaussianDraw], epsilon: Fraction, delta: Fraction) -> tuple[GaussianDraw, ...]:
-    """The draws with their scales multiplied by one number, the smallest found that keeps (epsilon, delta).
-
-    It is found for real-valued Gaussian noise in closed form and then raised by percents until the exact composition of
-    the discrete draws stays within delta.
+    Costs add up, because Gaussian privacy composes in squares (docs/proofs.md, section 23).
     """
     check_delta(delta)
-    return _calibrated(tuple(draws), epsilon, delta)
-
-
-@lru_cache(maxsize=64)
-def _calibrated(draws: tuple[GaussianDraw, ...], epsilon: Fraction, delta: Fraction) -> tuple[GaussianDraw, ...]:
-    spread = math.sqrt(sum(draw.values * (draw.shift / draw.scale) ** 2 for draw in draws))
-    factor = spread / gaussian_mu(float(epsilon), float(delta))
-    for _ in range(MAX_RAISES):
-        factor *= RAISE
-        raised = tuple(replace(draw, scale=max(MIN_SCALE, _readable(draw.scale * factor))) for draw in draws)
-        if composed_delta(raised, epsilon) <= delta:
-            return raised
-    raise _delta_too_small(delta)
+    left = float(epsilon) * (1 - MARGIN) - LATTICE_LOSS
+    if left <= 0:
+        allowed = f"greater than {LATTICE_LOSS:g} for Gaussian noise"
+        raise ParameterError("epsilon", str(epsilon), allowed=allowed, remedy="Choose a larger epsilon.")
+    return gaussian_mu(left, float(delta) * (1 - MARGIN)) ** 2 * (1 - MARGIN)
 
 
 def check_delta(delta: Fraction) -> None:

@@ -12,11 +12,12 @@ has no sampler for from a cryptographic generator keyed by the operating system;
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -27,11 +28,18 @@ from randomgen import AESCounter
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.errors import BudgetError, ParameterError
 from dpsynth_core.privacy import primitives, samplers
-from dpsynth_core.privacy.accounting import GaussianDraw, SampledDraw, composed_delta, sampled_delta
+from dpsynth_core.privacy.accounting import (
+    MAX_MOVED,
+    GaussianDraw,
+    SampledDraw,
+    SelectionDraw,
+    affordable_cost,
+    sampled_delta,
+)
 from dpsynth_core.privacy.budget import Amount, Budget, Guarantee, exact, float_up
 from dpsynth_core.privacy.laplace import HISTOGRAM_SENSITIVITY
 from dpsynth_core.privacy.prefetch import PrefetchedLaplace
-from dpsynth_core.privacy.primitives import Call, Charge, Output, Pick, SparseNoisy, Walk
+from dpsynth_core.privacy.primitives import Call, Charge, Output, Pick, ScoredCall, SparseNoisy, Walk
 
 
 class Noise(ABC):
@@ -44,7 +52,8 @@ class Noise(ABC):
         self.budget = budget
         self._charges: list[Charge] = []
         self._spent: Budget | None = None
-        self._planned: dict[Charge, Counter[GaussianDraw | SampledDraw]] = {}
+        self._planned: dict[Charge, Counter[SampledDraw]] = {}
+        self._shared: dict[Charge, list[GaussianDraw | SelectionDraw]] = {}
         self.watch: Callable[[Charge], None] | None = None
         """Called with every charge before anything is drawn under it."""
 
@@ -117,14 +126,31 @@ class Noise(ABC):
         It is not charged, no law depends on it, and a source may ignore it.
         """
 
-    def open_gaussian(self, draws: Sequence[GaussianDraw], *, epsilon: Amount, delta: Amount, label: str) -> Charge:
-        """Pay once for draws of Gaussian noise that are planned beforehand; pass the charge to each of them.
+    def open_gaussian(self, *, epsilon: Amount, delta: Amount, label: str) -> Charge:
+        """Pay once for draws of Gaussian noise and selections that follow; pass the charge to each of them.
 
-        Their joint cost is computed here, from the scales that will be used, and must stay within epsilon and delta.
+        They may depend on each other's outcomes. A draw that would bring their joint cost above what epsilon and delta
+        allow is refused.
         """
         granted = Budget.of(epsilon, delta)
-        needed = composed_delta(draws, granted.epsilon)
-        return self._planned_charge(primitives.Gaussian.name, Counter(draws), needed, granted, label)
+        affordable_cost(granted.epsilon, granted.delta)  # refuses what no Gaussian noise can keep
+        charge = self._charge(primitives.Gaussian.name, label, 1, granted.epsilon, granted.delta)
+        self._shared[charge] = []
+        return charge
+
+    def _share(self, draw: GaussianDraw | SelectionDraw, charge: Charge) -> None:
+        """Put a draw on a charge's account, or refuse it: before anything is drawn."""
+        if charge not in self._shared:
+            raise BudgetError(f"The draw {charge.label!r} was not paid for. Open its charge first.")
+        after = [*self._shared[charge], draw]
+        allowed = affordable_cost(charge.budget.epsilon, charge.budget.delta)
+        moved = sum(each.values for each in after if isinstance(each, GaussianDraw))
+        if math.fsum(each.cost for each in after) > allowed or moved > MAX_MOVED:
+            raise BudgetError(
+                f"The draws {charge.label!r} would cost more than epsilon {float(charge.budget.epsilon):g}, "
+                f"delta {float(charge.budget.delta):g} together. Nothing was drawn."
+            )
+        self._shared[charge] = after
 
     def open_sampled(self, draw: SampledDraw, times: int, *, epsilon: Amount, delta: Amount, label: str) -> Charge:
         """Pay once for so many draws on a few parts of the rows, chosen afresh for each; see ``accounting``.
@@ -150,13 +176,21 @@ class Noise(ABC):
     def gaussian(self, values: NDArray[Any], draw: GaussianDraw | SampledDraw, charge: Charge) -> IntArray:
         """Each value plus discrete Gaussian noise, as one of the draws that a charge was opened for."""
         given = _integers(values)
+        if isinstance(draw, GaussianDraw):
+            self._share(draw, charge)
+            return self._perform(primitives.Gaussian(values=given, draw=draw, charge=charge))
         left = self._planned.get(charge, Counter())
         if left[draw] < 1:
             raise BudgetError(f"The draws {charge.label!r} do not include another one of scale {draw.scale:g}.")
         left[draw] -= 1
-        if isinstance(draw, GaussianDraw):
-            return self._perform(primitives.Gaussian(values=given, draw=draw, charge=charge))
         return self._perform(primitives.SampledGaussian(values=given, draw=draw, charge=charge))
+
+    def shared_exponential(self, scores: NDArray[Any], draw: SelectionDraw, charge: Charge) -> int:
+        """Index drawn by the exponential mechanism, as one of the draws that a Gaussian charge was opened for."""
+        given = _finite(scores)
+        self._share(draw, charge)
+        call = primitives.SharedExponential(scores=given, scale=draw.scale, draw=draw, charge=charge)
+        return int(self._perform(call))
 
     # ------------------------------------------------------------- counts of which only the occupied cells are listed
 
@@ -334,7 +368,7 @@ class SamplingNoise(Noise):
                 return self._add_gaussian(call.values, call.draw.scale)
             case primitives.SparseLaplace():
                 return samplers.with_empty_cells(self._generator, call, self._add_laplace(call.values, call.scale))
-            case primitives.Exponential() | primitives.PermuteAndFlip():
+            case primitives.Exponential() | primitives.SharedExponential() | primitives.PermuteAndFlip():
                 return self._select(call)
             case primitives.UniformFloats():
                 return self._uniform(call.size)
@@ -350,7 +384,7 @@ class SamplingNoise(Noise):
         return self._generator.random(size)
 
     @abstractmethod
-    def _select(self, call: primitives.Exponential | primitives.PermuteAndFlip) -> int: ...
+    def _select(self, call: ScoredCall[int]) -> int: ...
 
 
 class SecureNoise(SamplingNoise):
@@ -385,8 +419,9 @@ class SecureNoise(SamplingNoise):
     def _uniform(self, size: int) -> FloatArray:
         return samplers.uniform(self._generators, size)
 
-    def _select(self, call: primitives.Exponential | primitives.PermuteAndFlip) -> int:
-        measurement = samplers.opendp_selection(call.scale, exponential=isinstance(call, primitives.Exponential))
+    def _select(self, call: ScoredCall[int]) -> int:
+        exponential = not isinstance(call, primitives.PermuteAndFlip)
+        measurement = samplers.opendp_selection(call.scale, exponential=exponential)
         return int(measurement(call.scores.tolist()))
 
 
@@ -405,8 +440,9 @@ class SeededNoise(SamplingNoise):
     def _add_gaussian(self, values: IntArray, scale: float) -> IntArray:
         return values + samplers.seeded_gaussian(self._generator, scale, values.shape)
 
-    def _select(self, call: primitives.Exponential | primitives.PermuteAndFlip) -> int:
+    def _select(self, call: ScoredCall[int]) -> int:
         # The largest of scores plus Gumbel noise is the exponential mechanism; with exponential noise it is
         # permute-and-flip (Ding et al. 2021).
-        draw = self._generator.gumbel if isinstance(call, primitives.Exponential) else self._generator.exponential
+        flips = isinstance(call, primitives.PermuteAndFlip)
+        draw = self._generator.exponential if flips else self._generator.gumbel
         return int(np.argmax(call.scores / call.scale + draw(size=len(call.scores))))

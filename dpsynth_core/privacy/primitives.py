@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.errors import ParameterError
-from dpsynth_core.privacy.accounting import GaussianDraw, SampledDraw
+from dpsynth_core.privacy.accounting import GaussianDraw, SampledDraw, SelectionDraw
 from dpsynth_core.privacy.budget import Budget
 
 Pick: TypeAlias = Callable[[int], NDArray[Any]]
@@ -39,7 +39,7 @@ class Charge:
     """The ``name`` of the draw."""
     sensitivity: Fraction
     """The most that one replaced row can change the input: in L1 for counts, in every score for a selection; 1 for
-    Gaussian draws, whose plan says how far a row can move them."""
+    Gaussian charges, whose draws say how far a row can move them."""
     budget: Budget
 
 
@@ -211,6 +211,18 @@ class Exponential(ScoredCall[int]):
     """An index, by the exponential mechanism."""
 
     name = "exponential"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SharedExponential(ScoredCall[int]):
+    """An index, by the exponential mechanism, under a charge that pays for several draws."""
+
+    name = "shared_exponential"
+    draw: SelectionDraw
+
+    def distance(self, other: Self) -> float:
+        """As a share of what the draw declares."""
+        return super().distance(other) / self.draw.sensitivity
 
 
 class PermuteAndFlip(ScoredCall[int]):

@@ -32,8 +32,13 @@ RENAMED: dict[str, dict[str, str]] = {
     "pmse": {"trees": "criterion"},
     "noisy_bayes": {"ties_share": "relations_share"},
     "bayes": {"ties_share": "relations_share"},
+    "private_pgm": {"pairs": "rounds"},
 }
 """Parameters that had another name when a configuration was saved, by mechanism."""
+RENAMED_VALUES: dict[str, dict[str, dict[Any, Any]]] = {
+    "private_pgm": {"strategy": {"tree": "rounds", "adaptive": "rounds"}},
+}
+"""Values of parameters that are called otherwise now, by mechanism and parameter."""
 WITHDRAWN: dict[str, dict[str, Any]] = {
     "pmse": {"bound": "tight", "prior": "bounds", "over_pairs": "mean", "joint": 8, "cp": 0.01, "tree_depth": 30},
 }
@@ -150,7 +155,7 @@ def _mechanism(key: str, saved: Mapping[str, Any]) -> Mechanism:
     for name, value in saved.items():
         current = RENAMED.get(key, {}).get(name, name)
         if current in known:
-            parameters[current] = value
+            parameters[current] = RENAMED_VALUES.get(key, {}).get(current, {}).get(value, value)
         elif name not in WITHDRAWN.get(key, {}):
             raise ParameterError("parameter", name, allowed=", ".join(sorted(known)))
         elif value != WITHDRAWN[key][name]:

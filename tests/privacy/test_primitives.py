@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsynth_core.privacy.accounting import GaussianDraw, SampledDraw
+from dpsynth_core.privacy.accounting import GaussianDraw, SampledDraw, SelectionDraw
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.primitives import (
     Call,
@@ -21,6 +21,7 @@ from dpsynth_core.privacy.primitives import (
     Metropolis,
     PaidCall,
     SampledGaussian,
+    SharedExponential,
     Smoothed,
     SparseLaplace,
     UniformIntegers,
@@ -66,6 +67,11 @@ def scored(*scores: float) -> Exponential:
     return Exponential(scores=np.array(scores), scale=1.0, charge=CHARGE)
 
 
+def shared(*scores: float) -> SharedExponential:
+    draw = SelectionDraw(scale=3.0, sensitivity=2)
+    return SharedExponential(scores=np.array(scores), scale=draw.scale, draw=draw, charge=CHARGE)
+
+
 def walk(score: float) -> Metropolis:
     return Metropolis(scores=np.array([score]), scale=1.0, walk=lambda *_: score, charge=CHARGE)
 
@@ -81,6 +87,7 @@ def walk(score: float) -> Metropolis:
         (sparse([1, 4], [2, 1], Decisions), sparse([1, 2], [2, 1], Decisions), 2.0),
         (smoothed([[0, 1], [2, 2]], [3, 1]), smoothed([[0, 1], [3, 3]], [3, 1]), 2.0),
         (scored(1.0, 2.0), scored(1.5, 1.75), 0.5),
+        (shared(1.0, 2.0), shared(3.0, 1.0), 1.0),  # as far as its draw declares
         (walk(1.0), walk(1.25), 0.25),
         (UniformIntegers(below=5, size=2), UniformIntegers(below=5, size=2), 0.0),
     ],

@@ -43,7 +43,7 @@ class Constant(Mechanism):
     value: str = "a"
 
     @classmethod
-    def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
+    def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:
         return cls()
 
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:

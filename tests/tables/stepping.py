@@ -50,7 +50,7 @@ class Stepping(Mechanism):
     """Whether what is shown may be published."""
 
     @classmethod
-    def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
+    def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:
         """Whatever comes to mind."""
         return cls(reason="It hardly matters.")
 

@@ -37,7 +37,7 @@ class Toy(Mechanism):
         check_int("bins", self.bins, 1, 65_536)
 
     @classmethod
-    def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
+    def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:
         """About ten rows per cell."""
         return cls(bins=suggested_bins(schema, n, epsilon), reason="About ten rows fall into a cell.")
 

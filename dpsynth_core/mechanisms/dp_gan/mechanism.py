@@ -83,7 +83,7 @@ class DPGAN(Mechanism):
         check_int("critic_steps", self.critic_steps, 1, 10_000)
 
     @classmethod
-    def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
+    def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:  # noqa: ARG003  alike for all
         granted = exact(epsilon, parameter="epsilon")
         part, rounds = _rows_per_critic(n, float(granted)), _rounds(n, float(granted))
         size = _layout(schema).size

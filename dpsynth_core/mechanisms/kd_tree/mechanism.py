@@ -95,7 +95,7 @@ class KDTree(Mechanism):
         check_int("leaf_threshold", self.leaf_threshold, 1, 10**9, optional=True)
 
     @classmethod
-    def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:  # noqa: ARG003  the rule adapts to both by itself
+    def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:  # noqa: ARG003  the rule adapts to both by itself
         columns = len(schema.columns)
         share = round(columns / (columns + 4), 2)
         reason = (

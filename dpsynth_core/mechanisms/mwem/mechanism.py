@@ -95,7 +95,7 @@ class MWEM(Mechanism):
         check_int("passes", self.passes, 0, 1_000)
 
     @classmethod
-    def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
+    def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:  # noqa: ARG003  takes no delta
         granted, order = float(exact(epsilon, parameter="epsilon")), 2
         queries = len(chosen_sets(None, schema, order, parameter="columns"))
         rounds = suggested_rounds(n, granted, SUGGESTED_CELLS, queries)

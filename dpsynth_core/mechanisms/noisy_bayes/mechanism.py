@@ -53,7 +53,7 @@ class NoisyBayes(Mechanism):
         check_between("relations_share", self.relations_share, 0, 1)
 
     @classmethod
-    def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
+    def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:  # noqa: ARG003  takes no delta
         layout = MomentLayout.of(schema)
         shares = layout.shares(exact(epsilon, parameter="epsilon"), Fraction(1, 2), "middle")
         costs = layout.sensitivities("middle")
@@ -111,7 +111,7 @@ class Bayes(Mechanism):
     status: ClassVar[Status] = "none"
 
     @classmethod
-    def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:  # noqa: ARG003  nothing is spent
+    def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:  # noqa: ARG003  nothing is spent
         return cls(reason="There is nothing to choose: no noise is added, so epsilon does not matter.")
 
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:  # noqa: ARG002  nothing is spent

@@ -127,7 +127,7 @@ class PMSE(Mechanism):
         check_int("datasets", self.datasets, 1, 100)
 
     @classmethod
-    def suggest(cls, schema: Schema, n: int, epsilon: Amount) -> Self:
+    def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:  # noqa: ARG003  takes no delta
         parameters = sum(model.size for model in column_models(schema, "skewed"))
         share = n * float(exact(epsilon, parameter="epsilon")) / max(parameters, 1)
         numbers: Literal["normal", "skewed"] = "skewed" if share >= 50 else "normal"

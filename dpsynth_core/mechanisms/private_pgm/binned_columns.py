@@ -52,25 +52,24 @@ def find_bins(table: PrivateTable, name: str, measurer: Measurer, allocation: Al
     passes = passes_needed(column, allocation.bins)
     if not passes:
         return Bins.equal(column, allocation.bins)
-    turns = iter(range(passes))
 
     def measure(counts: IntArray) -> tuple[IntArray, float]:
-        return measurer.histogram((FIND_BINS, name, next(turns)), counts)
+        return measurer.histogram(counts, allocation.look, FIND_BINS)
 
     return adaptive_bins(table, column, measure, bins=allocation.bins, passes=passes)
 
 
-def measure_column(table: PrivateTable, bins: Bins, measurer: Measurer, *, max_groups: int) -> BinnedColumn:
+def measure_column(table: PrivateTable, bins: Bins, measurer: Measurer, allocation: Allocation) -> BinnedColumn:
     """A column's counts, without what the noise alone added."""
     column = bins.axis.column
     exact = np.bincount(bins.codes(table), minlength=bins.size)
-    noisy, std = measurer.histogram((COUNT_COLUMNS, column.name), exact, rows=table.n)
+    noisy, std = measurer.histogram(exact, allocation.columns[column.name], COUNT_COLUMNS, rows=table.n)
     values = noisy.astype(np.float64)
     if column.is_numeric:
         counts = ordered_counts(values, bins.widths, std, table.n)
     else:
         counts = category_counts(values, std, table.n)
-    return BinnedColumn(bins=bins, counts=counts, groups=group_bins(bins, counts, max_groups), std=std)
+    return BinnedColumn(bins=bins, counts=counts, groups=group_bins(bins, counts, allocation.groups), std=std)
 
 
 def group_bins(bins: Bins, counts: FloatArray, max_groups: int) -> IntArray:

@@ -79,7 +79,7 @@ class MechanismSettings:
 
     def suggested(self, schema: Schema, n: int, key: str | None = None) -> Mechanism:
         """What the mechanism itself suggests for this table."""
-        return MECHANISMS[key or self.key].suggest(schema, n, self.epsilon)
+        return MECHANISMS[key or self.key].suggest(schema, n, self.epsilon, self.delta_of(key))
 
     def mechanism(self, schema: Schema, n: int, key: str | None = None) -> Mechanism:
         """The suggestion with the visitor's changes; raises where they make no sense, in the words of the form."""

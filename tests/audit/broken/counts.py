@@ -15,7 +15,7 @@ from dpsynth_core.mechanisms.partition.grid import Grid
 from dpsynth_core.mechanisms.partition.model import PartitionModel
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.mechanisms.smoothed_histogram import SmoothedHistogram, smoothing_constant
-from dpsynth_core.privacy.accounting import GaussianDraw, calibrated
+from dpsynth_core.privacy.accounting import GaussianDraw, affordable_cost
 from dpsynth_core.privacy.budget import float_up
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.privacy.primitives import Gaussian, Laplace
@@ -64,8 +64,8 @@ class GaussianTooSmall(DenseCounts):
 
     def _measured(self, counts: IntArray, noise: Noise) -> IntArray:
         epsilon, delta = noise.budget.epsilon, noise.budget.delta
-        (draw,) = calibrated([GaussianDraw(scale=1.0, values=2)], epsilon, delta)
-        charge = noise.open_gaussian([draw], epsilon=epsilon, delta=delta, label="counts")
+        draw = GaussianDraw.costing(affordable_cost(epsilon, delta), values=2)
+        charge = noise.open_gaussian(epsilon=epsilon, delta=delta, label="counts")
         return noise._perform(Gaussian(values=counts, draw=replace(draw, scale=draw.scale / 2), charge=charge))
 
 

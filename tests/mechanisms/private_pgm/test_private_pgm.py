@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -12,26 +13,22 @@ import pandas as pd
 import pytest
 
 import dpsynth_core as dp
-from dpsynth_core.mechanisms.private_pgm.allocation import (
-    COUNT_COLUMNS,
-    COUNT_PAIRS,
-    FIND_BINS,
-    SELECT_TREE,
-    allocate,
-)
+from dpsynth_core.errors import BudgetError
+from dpsynth_core.mechanisms.private_pgm.allocation import COUNT_COLUMNS, COUNT_SETS, FIND_BINS, allocate
 from dpsynth_core.mechanisms.private_pgm.binned_columns import find_bins, measure_column
 from dpsynth_core.mechanisms.private_pgm.graphical_model import GraphicalModel, marginal
-from dpsynth_core.mechanisms.private_pgm.measuring import LaplaceMeasurer
+from dpsynth_core.mechanisms.private_pgm.measuring import GaussianMeasurer, LaplaceMeasurer, measurer_for
 from dpsynth_core.mechanisms.private_pgm.mechanism import PrivatePGM
-from dpsynth_core.mechanisms.private_pgm.pairs import GroupedRows, independent_counts, select_pairs
+from dpsynth_core.mechanisms.private_pgm.rounds import GroupedRows, Rounds
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.privacy.recording import Recorder, Replay
 from tests.tables.schemas import mixed_schema, mixed_table
 
 STRATEGIES: dict[str, PrivatePGM] = {
-    "tree": PrivatePGM(),
-    "adaptive": PrivatePGM(strategy="adaptive"),
+    "as suggested": PrivatePGM(),
+    "rounds": PrivatePGM(rounds=4),
+    "target": PrivatePGM(rounds=4, target="sex"),
     "given": PrivatePGM(strategy="given", bins=3, marginals="age, income; age, sex; pain; income, sex"),
 }
 strategies = pytest.mark.parametrize("mechanism", STRATEGIES.values(), ids=STRATEGIES.keys())
@@ -103,18 +100,42 @@ def test_of_two_counts_with_a_known_sum_only_one_gets_noise() -> None:
     assert charge.sensitivity == 1
 
 
+def selected(table: dp.PrivateTable, budget: Budget, seed: int, target: int | None = None, **given: Any) -> list[Any]:
+    """What the rounds of a run select."""
+    allocation = allocate(table.schema, table.n, budget, **given)
+    measurer = measurer_for(SeededNoise(budget, seed), budget)
+    bins = [find_bins(table, name, measurer, allocation) for name in table.schema.names]
+    columns = [measure_column(table, each, measurer, allocation) for each in bins]
+    measured = [column.measurement(variable) for variable, column in enumerate(columns)]
+    rounds = Rounds(GroupedRows.of(table, columns), measured, measurer, allocation, budget=budget, target=target)
+    rounds.run(lambda _: None)
+    return rounds.selected
+
+
 @budgets
 def test_the_pairs_that_belong_together_are_found(delta: str) -> None:
     table = dp.PrivateTable(dependent(), CHAIN)
-    budget = Budget.of(1, delta)
-    allocation = allocate(CHAIN, table.n, budget, gaussian=delta != "0", adaptive=False, pairs=2)
     for seed in range(5):
-        measurer = allocation.measurer(SeededNoise(budget, seed))
-        bins = [find_bins(table, name, measurer, allocation) for name in CHAIN.names]
-        columns = [measure_column(table, each, measurer, max_groups=allocation.groups) for each in bins]
-        data, expected = GroupedRows.of(table, columns), independent_counts(columns, table.n)
-        selected = select_pairs(data, expected, measurer, SELECT_TREE, number=2, std=1.0)
-        assert set(selected) == {(0, 1), (1, 2)}
+        assert {(0, 1), (1, 2)} <= set(selected(table, Budget.of(1, delta), seed, rounds=4))
+
+
+def test_what_the_model_explains_already_is_not_selected() -> None:
+    """The ends of a chain go together, but only through its middle."""
+    table = dp.PrivateTable(dependent(20_000), CHAIN)
+    for seed in range(3):
+        assert selected(table, Budget.of(20, "1e-6"), seed, rounds=2) in ([(0, 1), (1, 2)], [(1, 2), (0, 1)])
+
+
+def test_relations_with_the_column_to_predict_come_first() -> None:
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(0, 2, (2, 8_000))
+    c = np.where(rng.random(8_000) < 0.75, a, rng.integers(0, 2, 8_000))
+    d = np.where(rng.random(8_000) < 0.6, b, rng.integers(0, 2, 8_000))
+    facts = [{"name": name, "kind": "integer", "lower": 0, "upper": 1, "public": True} for name in "abcd"]
+    table = dp.PrivateTable(pd.DataFrame({"a": a, "b": b, "c": c, "d": d}), dp.Schema.from_dict({"columns": facts}))
+    budget = Budget.of(5, "1e-6")
+    assert selected(table, budget, 0, rounds=2)[0] == (0, 2)
+    assert selected(table, budget, 0, target=3, rounds=2)[0] == (1, 3)
 
 
 def two_way(rows: pd.DataFrame, made: pd.DataFrame, schema: dp.Schema) -> float:
@@ -130,7 +151,9 @@ def two_way(rows: pd.DataFrame, made: pd.DataFrame, schema: dp.Schema) -> float:
 def test_more_epsilon_gives_a_better_table(mechanism: PrivatePGM) -> None:
     rows = dependent()
     table = dp.PrivateTable(rows, CHAIN)
-    kind = mechanism if mechanism.strategy != "given" else PrivatePGM(strategy="given", marginals="a, b; b, c; d; e")
+    kind = replace(mechanism, target="c") if mechanism.target else mechanism
+    if mechanism.strategy == "given":
+        kind = PrivatePGM(strategy="given", marginals="a, b; b, c; d; e")
     errors = [
         np.mean([two_way(rows, dp.synthesize(table, kind, epsilon=e, seed=s).sample(), CHAIN) for s in range(3)])
         for e in (0.01, 0.3, 20)
@@ -194,30 +217,27 @@ def test_many_columns_and_a_column_of_many_categories(delta: str) -> None:
 
 
 def test_shares_that_were_planned_are_public_and_add_up() -> None:
-    for gaussian, budget in ((False, Budget.of("1/3")), (True, Budget.of("1/3", "1e-6"))):
-        for adaptive in (False, True):
-            allocation = allocate(mixed_schema(), 300, budget, gaussian=gaussian, adaptive=adaptive)
-            assert sum(draw.share for draw in allocation.draws) == 1
-            labels = {draw.label for draw in allocation.draws}
-            assert {FIND_BINS, COUNT_COLUMNS} <= labels
-            assert (COUNT_PAIRS in labels) == (gaussian or adaptive)
+    for budget in (Budget.of("1/3"), Budget.of("1/3", "1e-6")):
+        for rounds in (None, 3):
+            allocation = allocate(mixed_schema(), 300, budget, rounds=rounds)
+            assert sum(allocation.stages.values()) == 1
+            assert {FIND_BINS, COUNT_COLUMNS} <= allocation.stages.keys()
+            assert (COUNT_SETS in allocation.stages) == bool(budget.delta or rounds)
 
 
 @pytest.mark.parametrize("columns", [3, 8, 24])
-def test_a_tree_of_pairs_is_counted_where_noise_leaves_something_of_it_and_else_paid_to_single_columns(
-    columns: int,
-) -> None:
+def test_pairs_are_counted_where_noise_leaves_something_of_them_and_else_paid_to_single_columns(columns: int) -> None:
     facts = [{"name": f"c{i}", "kind": "integer", "lower": 0, "upper": 3, "public": True} for i in range(columns)]
     schema, budget = dp.Schema.from_dict({"columns": facts}), Budget.of(1)
-    allocations = [allocate(schema, n, budget, gaussian=False, adaptive=False) for n in (10, 100, 10**6)]
-    assert [allocation.pairs for allocation in allocations] == [0, 0, columns - 1]
+    allocations = [allocate(schema, n, budget) for n in (10, 100, 10**6)]
+    assert [bool(allocation.first) for allocation in allocations] == [False, False, True]
     for allocation in allocations:
-        assert sum(draw.share for draw in allocation.draws) == 1
-        assert ({draw.label for draw in allocation.draws} == {COUNT_COLUMNS}) == (allocation.pairs == 0)
-    # The rule turns once as rows grow, and pairs that were asked for are counted whatever it says.
-    pays = [bool(allocate(schema, 2**k, budget, gaussian=False, adaptive=False).pairs) for k in range(4, 24)]
+        assert sum(allocation.stages.values()) == 1
+        assert (set(allocation.stages) == {COUNT_COLUMNS}) == (allocation.first == 0)
+    # The rule turns once as rows grow, and rounds that were asked for are made whatever it says.
+    pays = [bool(allocate(schema, 2**k, budget).first) for k in range(4, 24)]
     assert pays == sorted(pays)
-    assert allocate(schema, 10, budget, gaussian=False, adaptive=False, pairs=2).pairs == 2
+    assert allocate(schema, 10, budget, rounds=2).first == 2
 
 
 def test_where_no_pairs_are_counted_the_suggestion_says_so_and_columns_are_independent() -> None:
@@ -229,11 +249,21 @@ def test_where_no_pairs_are_counted_the_suggestion_says_so_and_columns_are_indep
     np.testing.assert_allclose(joint, np.outer(joint.sum(axis=1), joint.sum(axis=0)), atol=1e-9)
 
 
-def test_nothing_is_drawn_that_was_not_planned() -> None:
-    allocation = allocate(CHAIN, 100, Budget.of(1), gaussian=False, adaptive=False)
-    measurer = LaplaceMeasurer(allocation.draws, SeededNoise(Budget.of(1), 0))
-    with pytest.raises(KeyError):
-        measurer.histogram((COUNT_COLUMNS, "nobody"), np.array([1, 2, 3]))
+def test_shares_beyond_the_whole_are_refused() -> None:
+    for kind, budget in ((LaplaceMeasurer, Budget.of(1)), (GaussianMeasurer, Budget.of(1, "1e-6"))):
+        measurer = kind(SeededNoise(budget, 0))
+        measurer.histogram(np.array([1, 2, 3]), Fraction(2, 3), "most of it")
+        with pytest.raises(BudgetError, match="Nothing was drawn"):
+            measurer.histogram(np.array([1, 2, 3]), Fraction(1, 2), "more")
+        with pytest.raises(BudgetError, match="Nothing was drawn"):
+            measurer.select(np.array([1, 2, 3]), Fraction(1, 2), "more", sensitivity=2)
+
+
+def test_a_column_to_predict_that_is_not_there_is_refused_before_anything_is_drawn() -> None:
+    noise = SeededNoise(Budget.of(1), 0)
+    with pytest.raises(dp.ParameterError, match="target"):
+        PrivatePGM(target="nobody").fit(dp.PrivateTable(dependent(50), CHAIN), noise)
+    assert noise.charges == ()
 
 
 def test_gaussian_noise_without_delta_is_refused_by_name() -> None:
@@ -245,7 +275,7 @@ def test_gaussian_noise_without_delta_is_refused_by_name() -> None:
 @pytest.mark.parametrize(
     ("marginals", "bins", "words"),
     [
-        ("income, height, age", 200, ["8,040,000 cells", "'tree'"]),
+        ("income, height, age", 200, ["8,040,000 cells", "'rounds'"]),
         ("nobody", None, ["'nobody'"]),
     ],
 )
@@ -258,6 +288,14 @@ def test_marginals_that_cannot_be_counted_are_refused(marginals: str, bins: int 
         PrivatePGM(strategy="given", marginals=marginals, bins=bins).fit(table, noise)
     assert all(word in str(caught.value) for word in words)
     assert noise.charges == ()
+
+
+def test_a_suggestion_follows_the_budget() -> None:
+    pure, granted = PrivatePGM.suggest(CHAIN, 200, 1).reason, PrivatePGM.suggest(CHAIN, 200, 1, "1e-6").reason
+    assert "independently" in pure
+    assert "A delta of 1e-6 would allow" in pure
+    assert "independently" not in granted
+    assert "A delta" not in granted
 
 
 def test_a_suggestion_says_when_little_but_noise_is_to_be_expected() -> None:
