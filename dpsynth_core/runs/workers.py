@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import contextmanager
-from multiprocessing import current_process, spawn
+from multiprocessing import current_process, parent_process, spawn
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, TypeVar
 
@@ -22,13 +22,27 @@ _spawning = threading.Lock()
 
 
 class _QuietProcess(SpawnProcess):
-    """A spawned process that does not run the caller's main script again: under Streamlit that is the page itself."""
+    """A spawned process that does not run the caller's main script again: under Streamlit that is the page itself.
+
+    It ends with the process that started it, even if that one was killed and could tell nobody.
+    """
+
+    def run(self) -> None:
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+        super().run()
 
     @staticmethod
     def _Popen(process_obj: Any) -> Any:
         # The platform's own way to start a process, which asks for its preparation data while it starts.
         with _spawning, _without_main():
             return SpawnProcess._Popen(process_obj)
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()  # returns when the parent is gone, however it went
+        os._exit(1)  # at once: whoever would want the result is not there any more
 
 
 class _QuietContext(SpawnContext):

@@ -15,7 +15,8 @@ from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.privacy.budget import Guarantee, Status, format_amount
 from dpsynth_core.table.schema import Schema
 from pages.shared.accounts import account_of, remember_look
-from pages.shared.session import Session, current_session
+from pages.shared.memory import IDLE_MINUTES, PAID_MINUTES
+from pages.shared.session import Dropped, Session, current_session
 from pages.shared.table_work import RunRecord
 
 ROOT = Path(__file__).parents[2]
@@ -90,7 +91,27 @@ def lay_out(path: str) -> Session:
                 st.badge(f"Step {step}", color="gray")
         st.badge("Teaching mode" if session.mode == "teaching" else "Release mode", color="blue")
         prospect_badge(session.guarantee)
+    if session.dropped is not None:
+        _say_dropped(session.dropped)
     return session
+
+
+def _say_dropped(dropped: Dropped) -> None:
+    """Which table is gone, why, what went with it, and how to go on."""
+    why = {
+        "minutes": f"no tab of yours was open for {(PAID_MINUTES if dropped.paid else IDLE_MINUTES)} minutes",
+        "bytes": "no tab of yours was open and the server needed the memory",
+    }[dropped.reason]
+    with st.container(border=True):
+        st.warning("Your table is no longer in the server's memory.", icon=":material/memory:")
+        lines = [f"{dropped.title}: the app dropped it and the results on it, because {why}."]
+        if dropped.paid:
+            lines.append("That includes results that epsilon was spent on. The ledger still counts what they cost.")
+        lines.append(
+            "To go on, choose the example or upload the file again. In release mode its account is still there."
+        )
+        st.text("\n".join(lines))
+        st.page_link("pages/1_Data.py", label="Go to Data", icon=":material/table:")
 
 
 def needs_schema(session: Session) -> tuple[Schema, int]:

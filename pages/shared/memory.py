@@ -2,7 +2,8 @@
 
 Sessions stay in the server's memory. The address carries an unguessable token; the session is handed out only to the
 browser that it was made for, which is recognised by the cookie that Streamlit sets against request forgery. A copied
-address opens nothing. Nothing is written to disk, and what is not used for some hours is forgotten.
+address opens nothing. Nothing is written to disk. Once the last tab is closed, a table is kept for a while, within a
+bound on memory, and then dropped; the visitor's next page says so.
 """
 
 from __future__ import annotations
@@ -13,18 +14,46 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from streamlit.runtime import Runtime
 
 COOKIE = "_streamlit_xsrf"
 """Streamlit's cookie against request forgery."""
-IDLE_SECONDS = 8 * 3600
+IDLE_MINUTES = 60
+"""How long a table is kept after its last tab was closed."""
+PAID_MINUTES = 8 * 60
+"""The same where epsilon was spent on its results: they cannot be had again for nothing."""
+MAX_IDLE_BYTES = 512 * 2**20
+"""What the tables of all sessions without a tab may take together."""
 MAX_SESSIONS = 200
 GRACE_SECONDS = 25
 """How long a session may be without a connection: a reload takes a second or two, a short loss of network more."""
 SWEEP_EVERY = 5
 """Seconds between two looks at who is connected."""
+DropReason: TypeAlias = Literal["minutes", "bytes"]
+
+
+class Visitor(Protocol):
+    """A session whose visitor can leave."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that its table and results take."""
+
+    @property
+    def paid(self) -> bool:
+        """Whether it holds results that epsilon was spent on."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether work is under way."""
+
+    def abandon(self) -> None:
+        """Cancel what nobody waits for any more."""
+
+    def drop_table(self, reason: DropReason) -> None:
+        """Remove the table and its results from memory."""
 
 
 @dataclass(kw_only=True)
@@ -35,19 +64,33 @@ class _StoredSession:
 
 
 class Memory:
-    """Sessions by token, each bound to a browser."""
+    """Sessions by token, each bound to a browser.
 
-    def __init__(self, idle_seconds: float = IDLE_SECONDS, max_sessions: int = MAX_SESSIONS) -> None:
-        self._idle, self._max_sessions = idle_seconds, max_sessions
+    While a tab shows a session, nothing of it is dropped. Afterwards its table is: when its time is over, or when the
+    tables of all such sessions take too much memory together; largest first, results that were paid for last. The rest
+    of the session is small and stays until its own time is over.
+    """
+
+    def __init__(
+        self,
+        *,
+        idle_minutes: float = IDLE_MINUTES,
+        paid_minutes: float = PAID_MINUTES,
+        max_idle_bytes: int = MAX_IDLE_BYTES,
+        max_sessions: int = MAX_SESSIONS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._idle, self._paid = 60 * idle_minutes, 60 * paid_minutes
+        self._max_idle_bytes, self._max_sessions, self._clock = max_idle_bytes, max_sessions, clock
         self._sessions: dict[str, _StoredSession] = {}
         self._lock = threading.Lock()
 
-    def keep(self, session: Any, browser: str) -> str:
+    def keep(self, session: Visitor, browser: str) -> str:
         """Remember a session; returns the token under which its browser finds it again."""
         token = secrets.token_urlsafe(24)
         with self._lock:
+            self._sessions[token] = _StoredSession(session=session, browser=browser, used=self._clock())
             self._forget_old()
-            self._sessions[token] = _StoredSession(session=session, browser=browser, used=time.monotonic())
         return token
 
     def find(self, token: str, browser: str) -> Any | None:
@@ -57,24 +100,51 @@ class Memory:
             stored = self._sessions.get(token)
             if stored is None or not secrets.compare_digest(stored.browser, browser):
                 return None
-            stored.used = time.monotonic()
+            stored.used = self._clock()
             return stored.session
 
+    def sweep(self, connected: Callable[[Any], bool]) -> None:
+        """Drop tables that nobody has looked at for too long, or that take too much memory.
+
+        Args:
+            connected: Whether a tab shows a session.
+        """
+        with self._lock:
+            now = self._clock()
+            for stored in self._sessions.values():
+                if connected(stored.session) or stored.session.busy:
+                    stored.used = now
+            # Whoever was found a moment ago is on the way back, and not connected yet.
+            idle = [
+                stored
+                for stored in self._sessions.values()
+                if now - stored.used > GRACE_SECONDS and stored.session.nbytes
+            ]
+            self._drop_late(idle, now)
+            self._drop_large([stored for stored in idle if stored.session.nbytes])
+            self._forget_old()
+
+    def _drop_late(self, idle: list[_StoredSession], now: float) -> None:
+        for stored in idle:
+            if now - stored.used > (self._paid if stored.session.paid else self._idle):
+                stored.session.drop_table("minutes")
+
+    def _drop_large(self, idle: list[_StoredSession]) -> None:
+        total = sum(stored.session.nbytes for stored in idle)
+        for stored in sorted(idle, key=lambda each: (each.session.paid, -each.session.nbytes)):
+            if total <= self._max_idle_bytes:
+                return
+            total -= stored.session.nbytes
+            stored.session.drop_table("bytes")
+
     def _forget_old(self) -> None:
-        now = time.monotonic()
+        now = self._clock()
         by_age = sorted(self._sessions.items(), key=lambda item: item[1].used, reverse=True)
         self._sessions = {
             token: stored
             for i, (token, stored) in enumerate(by_age)
-            if i < self._max_sessions and now - stored.used < self._idle
+            if i < self._max_sessions and now - stored.used < self._paid
         }
-
-
-class Leavable(Protocol):
-    """A session whose visitor can leave."""
-
-    def abandon(self) -> None:
-        """Cancel what nobody waits for any more."""
 
 
 @dataclass(kw_only=True)
@@ -98,6 +168,7 @@ class Presence:
         *,
         grace_seconds: float = GRACE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
+        after_sweep: Callable[[], None] | None = None,
     ) -> None:
         """Watch nobody yet.
 
@@ -105,13 +176,15 @@ class Presence:
             connected: Whether a tab's connection is open.
             grace_seconds: How long a session may be without one.
             clock: Monotonic seconds.
+            after_sweep: What else to do from time to time.
         """
         self._connected, self._grace, self._clock = connected, grace_seconds, clock
-        self._watched: dict[Leavable, _Connections] = {}
+        self._after_sweep = after_sweep
+        self._watched: dict[Visitor, _Connections] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def seen(self, session: Leavable, tab: str) -> None:
+    def seen(self, session: Visitor, tab: str) -> None:
         """A tab shows this session now."""
         if not self._connected(tab):
             return  # a page without a browser, as in tests: nobody can close it
@@ -133,6 +206,12 @@ class Presence:
         for session in gone:
             session.abandon()
 
+    def connected(self, session: Visitor) -> bool:
+        """Whether a tab shows this session."""
+        with self._lock:
+            tabs = self._watched.get(session)
+            return tabs is not None and any(self._connected(tab) for tab in tabs.ids)
+
     def _has_gone(self, tabs: _Connections, now: float) -> bool:
         tabs.ids = {tab for tab in tabs.ids if self._connected(tab)}
         if tabs.ids:
@@ -143,6 +222,8 @@ class Presence:
         while True:
             time.sleep(SWEEP_EVERY)
             self.sweep()
+            if self._after_sweep is not None:
+                self._after_sweep()
 
 
 def tab_is_connected(tab: str) -> bool:
@@ -165,4 +246,4 @@ def browser_of(cookie: str) -> str:
 
 
 MEMORY = Memory()
-PRESENCE = Presence(tab_is_connected)
+PRESENCE: Presence = Presence(tab_is_connected, after_sweep=lambda: MEMORY.sweep(PRESENCE.connected))

@@ -152,5 +152,11 @@ def _sorry(text: str, status: int) -> Response:
     return PlainTextResponse(text, status, headers={"Cache-Control": "no-store"})
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """False for what Streamlit logs each time a run ends: that its page had one more look at it under way."""
+    return "The fragment with id" not in record.getMessage()
+
+
+logging.getLogger("streamlit.runtime.app_session").addFilter(_is_news)
 ROUTES = (Route(f"{BASE}/{PATH}/{{token}}/{{offer}}", hand_over, methods=["GET"]),)
 MIDDLEWARE = (Middleware(Guard),)

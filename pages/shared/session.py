@@ -19,10 +19,22 @@ from dpsynth_core.table.private_table import read_as_declared
 from dpsynth_core.table.schema import Schema
 from pages.shared.downloads import PATH, Download, Downloads
 from pages.shared.mechanism.settings import MechanismSettings
-from pages.shared.memory import COOKIE, MEMORY, PRESENCE, browser_of, tab_is_connected
+from pages.shared.memory import COOKIE, MEMORY, PRESENCE, DropReason, browser_of, tab_is_connected
 from pages.shared.table_work import RunRecord, TableWork
 from pages.shared.tasks import Tasks
 from pages.shared.tradeoffs.state import Tradeoffs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dropped:
+    """A table that the server has removed from its memory."""
+
+    title: str
+    """As it was called. Untrusted text."""
+    paid: bool
+    """Whether results that epsilon was spent on went with it."""
+    reason: DropReason
+
 
 Mode: TypeAlias = Literal["teaching", "release"]
 _KEY = "dpsynth"
@@ -49,6 +61,8 @@ class Session:
     """Under which a reload finds this session again."""
     downloads: Downloads = field(default_factory=Downloads)
     """The files that its pages offer."""
+    dropped: Dropped | None = None
+    """The table that the server has removed from its memory, until another one is chosen."""
 
     @property
     def work(self) -> TableWork:
@@ -84,7 +98,7 @@ class Session:
             self.current.close()
         self.tradeoffs.forget_table()
         self.downloads.clear()
-        self.current = work
+        self.current, self.dropped = work, None
         self.draft_version += 1
 
     @property
@@ -98,6 +112,28 @@ class Session:
         """Store every result that has arrived."""
         for tasks in self.tasks:
             tasks.collect()
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the table in use and its results take, about."""
+        return 0 if self.current is None else self.current.nbytes
+
+    @property
+    def paid(self) -> bool:
+        """Whether it holds results that epsilon was spent on."""
+        return self.current is not None and self.current.paid
+
+    @property
+    def busy(self) -> bool:
+        """Whether background work is under way or waiting to be looked at."""
+        return any(task.active for tasks in self.tasks for task in tasks)
+
+    def drop_table(self, reason: DropReason) -> None:
+        """Remove the table and its results from memory; the next page says so."""
+        if self.current is not None:
+            dropped = Dropped(title=self.current.data.title, paid=self.paid, reason=reason)
+            self.use(None)
+            self.dropped = dropped
 
     def abandon(self) -> None:
         """The visitor has gone: cancel what nobody has paid for."""

@@ -36,6 +36,11 @@ class DataSet:
     content: bytes | None = field(default=None, repr=False)
     """The file, to be read again if its layout is corrected; None where the table came from no file. Private."""
 
+    @cached_property
+    def nbytes(self) -> int:
+        """Memory that it takes, about."""
+        return int(self.table.memory_usage(deep=True).sum()) + len(self.content or b"")
+
     @property
     def layout(self) -> FileLayout | None:
         """How the file was read; None where the table came from no file."""
@@ -75,6 +80,11 @@ class RunRecord:
     def config(self) -> RunConfig:
         """What was asked for."""
         return self.result.config
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Memory that its tables take, about."""
+        return sum(int(table.memory_usage(deep=True).sum()) for table in self.result.tables)
 
     @cached_property
     def digest(self) -> str:
@@ -156,6 +166,19 @@ class TableWork:
     def has_runs(self) -> bool:
         """Whether a run on this table has finished or is under way."""
         return bool(self.runs) or any(task.active or task.uncollected for task in self.tasks)
+
+    @property
+    def paid(self) -> bool:
+        """Whether epsilon was spent on something that only this session holds."""
+        return any(run.charge is not None for run in self.runs) or any(
+            task.paid and (task.active or task.uncollected) for task in self.tasks
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the table, its codes and its runs take, about."""
+        codes = 0 if self._private is None else 8 * self._private.n * len(self._private.schema.names)
+        return self.data.nbytes + codes + sum(run.nbytes for run in self.runs)
 
     def read_again(self, table: pd.DataFrame) -> None:
         """Go on with the same file, read in another way."""

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
-from pages.shared.memory import GRACE_SECONDS, SWEEP_EVERY, Memory, Presence, browser_of
+from pages.shared.data.actions import load_example
+from pages.shared.memory import GRACE_SECONDS, SWEEP_EVERY, DropReason, Memory, Presence, browser_of
+from tests.waiting.pages import ROOT, session_of, settled
 
 
 def masked(token: bytes, mask: bytes) -> str:
@@ -25,35 +28,110 @@ def test_no_cookie_no_browser(cookie: str) -> None:
     assert browser_of(cookie) == ""
 
 
+class Visitor:
+    """A session with a table of some size, which counts how often its visitor has gone."""
+
+    def __init__(self, nbytes: int = 0, *, paid: bool = False) -> None:
+        self.left, self.nbytes, self.paid, self.busy = 0, nbytes, paid, False
+        self.dropped: DropReason | None = None
+
+    def abandon(self) -> None:
+        self.left += 1
+
+    def drop_table(self, reason: DropReason) -> None:
+        self.dropped, self.nbytes = reason, 0
+
+
 def test_a_session_is_found_by_its_own_browser_only() -> None:
-    memory = Memory()
-    token = memory.keep("mine", "browser")
-    assert memory.find(token, "browser") == "mine"
+    memory, mine = Memory(), Visitor()
+    token = memory.keep(mine, "browser")
+    assert memory.find(token, "browser") is mine
     assert memory.find(token, "another browser") is None
     assert memory.find("guess", "browser") is None
     assert len(token) >= 32
 
 
-def test_what_is_not_used_is_forgotten() -> None:
-    memory = Memory(idle_seconds=0)
-    assert memory.find(memory.keep("mine", "browser"), "browser") is None
-
-
 def test_only_so_many_are_kept() -> None:
-    memory = Memory(max_sessions=2)
-    tokens = [memory.keep(i, "browser") for i in range(5)]
+    memory, visitors = Memory(max_sessions=2), [Visitor() for _ in range(5)]
+    tokens = [memory.keep(visitor, "browser") for visitor in visitors]
     assert sum(memory.find(token, "browser") is not None for token in tokens) == 2
-    assert memory.find(tokens[-1], "browser") == 4
+    assert memory.find(tokens[-1], "browser") is visitors[-1]
 
 
-class Visitor:
-    """A session that counts how often its visitor has gone."""
+class Server:
+    """A memory with a clock that the test moves, and visitors who are connected or not."""
 
-    def __init__(self) -> None:
-        self.left = 0
+    def __init__(self, **bounds: float) -> None:
+        self.now = 0.0
+        self.connected: set[Visitor] = set()
+        self.memory = Memory(clock=lambda: self.now, **bounds)  # type: ignore[arg-type]
 
-    def abandon(self) -> None:
-        self.left += 1
+    def receive(self, visitor: Visitor) -> str:
+        self.connected.add(visitor)
+        return self.memory.keep(visitor, "browser")
+
+    def wait(self, minutes: float) -> None:
+        self.now += 60 * minutes
+        self.memory.sweep(self.connected.__contains__)
+
+
+def test_a_table_is_dropped_when_its_tab_was_closed_for_too_long_and_the_session_is_still_found() -> None:
+    server, visitor = Server(idle_minutes=60), Visitor(100)
+    token = server.receive(visitor)
+    server.wait(500)
+    assert visitor.dropped is None, "a tab shows it"
+    server.connected.clear()
+    server.wait(59)
+    assert visitor.dropped is None
+    server.wait(2)
+    assert visitor.dropped == "minutes"
+    assert server.memory.find(token, "browser") is visitor, "so that its page can say what happened"
+
+
+def test_results_that_were_paid_for_are_kept_longer() -> None:
+    server, visitor = Server(idle_minutes=60, paid_minutes=480), Visitor(100, paid=True)
+    token = server.receive(visitor)
+    server.connected.clear()
+    server.wait(470)
+    assert visitor.dropped is None
+    server.wait(20)
+    assert visitor.dropped == "minutes"
+    assert server.memory.find(token, "browser") is None, "the session has had its time, too"
+
+
+def test_beyond_the_bound_on_memory_the_largest_idle_table_goes_first_and_paid_ones_last() -> None:
+    server = Server(max_idle_bytes=250)
+    small, large, paid, working, connected = (
+        Visitor(100),
+        Visitor(300),
+        Visitor(140, paid=True),
+        Visitor(10_000),
+        Visitor(10_000),
+    )
+    working.busy = True
+    for visitor in (small, large, paid, working, connected):
+        server.receive(visitor)
+    server.connected = {connected}
+    server.wait(0.1)
+    assert not any(visitor.dropped for visitor in (small, large, paid)), "a reload takes some seconds"
+    server.wait(1)
+    assert (small.dropped, large.dropped, paid.dropped) == (None, "bytes", None)
+    assert (working.dropped, connected.dropped) == (None, None)
+    another = Visitor(200, paid=True)
+    server.receive(another)
+    server.connected.discard(another)
+    server.wait(1)
+    assert (small.dropped, paid.dropped, another.dropped) == ("bytes", None, "bytes"), "140 are left"
+
+
+def test_whoever_is_on_the_way_back_loses_nothing() -> None:
+    server, visitor = Server(max_idle_bytes=50), Visitor(100)
+    token = server.receive(visitor)
+    server.connected.clear()
+    server.now += 24
+    assert server.memory.find(token, "browser") is visitor
+    server.wait(0.4)
+    assert visitor.dropped is None
 
 
 class Tabs:
@@ -107,3 +185,22 @@ def test_whoever_comes_back_late_is_watched_again() -> None:
         tabs.open.clear()
         tabs.wait(30)
         assert visitor.left == visit
+
+
+def test_the_page_says_which_table_was_dropped_why_and_how_to_go_on() -> None:
+    app = settled(AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run())
+    (example,) = (button for button in app.button if button.label == "Try an example")
+    settled(example.click().run())
+    session = session_of(app)
+    assert session.nbytes > 569 * 31 * 4
+    assert (session.paid, session.busy) == (False, False)
+    session.drop_table("bytes")
+    assert (session.current, session.nbytes) == (None, 0)
+    settled(app.run())
+    assert [warning.value for warning in app.warning] == ["Your table is no longer in the server's memory."]
+    (text,) = (text.value for text in app.text if "dropped" in text.value)
+    assert "the server needed the memory" in text
+    assert "epsilon" not in text, "nothing was paid for"
+    load_example(session, "breast_cancer")
+    settled(app.run())
+    assert not app.warning

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import base64
 import http.client
+import logging
 import re
 import socket
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from streamlit.runtime import app_session
+
+import pages.shared.server  # noqa: F401  it sets up the log
 
 Answer = tuple[int, dict[str, str]]
 
@@ -83,6 +88,14 @@ def test_the_socket_is_for_the_apps_own_pages(app_url: str) -> None:
     assert connected(app_url, here, app_url) == http.HTTPStatus.SWITCHING_PROTOCOLS
     assert connected(app_url, "evil.example", "http://evil.example") == http.HTTPStatus.FORBIDDEN
     assert connected(app_url, here, "http://evil.example") == http.HTTPStatus.FORBIDDEN
+
+
+def test_the_end_of_a_run_is_not_logged_as_a_lost_fragment_and_other_news_is() -> None:
+    said = "The fragment with id %s does not exist anymore"
+    assert said in Path(app_session.__file__).read_text(encoding="utf-8"), "Streamlit says it in other words"
+    logger = logging.getLogger(app_session.__name__)
+    assert not logger.filter(logging.makeLogRecord({"msg": said, "args": ("f",)}))
+    assert logger.filter(logging.makeLogRecord({"msg": "Something else."}))
 
 
 def test_the_server_listens_on_this_machine_only(app_url: str) -> None:

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +14,9 @@ from dpsynth_core.progress import MAX_POINTS, Point, Series, extend
 from dpsynth_core.runs.jobs import JobRunner, Message, StageMessage, WorkerProgress, on_private_table
 from dpsynth_core.table.examples import EXAMPLES
 from tests.runs import job_tasks
-from tests.waiting.jobs import alive, finish, process_of, wait
+from tests.waiting.jobs import alive, finish, process_of, wait, workers_of
+
+ROOT = Path(__file__).parents[2]
 
 
 class Till:
@@ -221,3 +226,29 @@ def test_a_long_line_is_thinned_and_one_private_point_makes_it_private() -> None
     assert line.points[-1] == (4_999, 9_998)
     assert line.points == sorted(line.points)
     assert not line.releasable
+
+
+SERVER = """
+import time
+from dpsynth_core.runs.jobs import JobRunner
+from tests.runs.job_tasks import spin
+runner = JobRunner(compile_ahead=True)
+jobs = [runner.submit("Spin", spin) for _ in range(3)]
+while sum("Spinning" in job.stage for job in jobs) < 2:
+    time.sleep(0.05)
+print("spinning", flush=True)
+time.sleep(600)
+"""
+
+
+def test_nothing_survives_a_server_that_is_killed() -> None:
+    server = subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    try:
+        assert server.stdout is not None
+        assert server.stdout.readline() == "spinning\n"
+        started = workers_of(server.pid)
+        assert len(started) >= 3, "two workers and the manager of their messages"
+    finally:
+        server.kill()
+        server.wait()
+    wait(lambda: not any(alive(pid) for pid in started))
