@@ -15,10 +15,10 @@ from scipy.stats import mannwhitneyu
 
 from benchmarks.papers.false_discoveries import BINS, EPSILONS, SIZES
 from benchmarks.timing import best_times, show
-from dpsynth_core.inference.experiments import ordinary_pvalues
 from dpsynth_core.inference.histograms import law_of
 from dpsynth_core.inference.mann_whitney import mann_whitney_counts
 from dpsynth_core.inference.populations import populations
+from dpsynth_core.inference.u_statistics import ordinary_pvalues
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 
 

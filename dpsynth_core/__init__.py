@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dpsynth_core.diagnostics import DIAGNOSTICS
     from dpsynth_core.diagnostics.evaluation import Evaluation, evaluate
     from dpsynth_core.errors import BudgetError, DPSynthError, IntakeError, LedgerError, ParameterError, SchemaError
+    from dpsynth_core.inference.discovery_risk import DiscoveryRisk, discovery_risk
     from dpsynth_core.mechanisms import MECHANISMS
     from dpsynth_core.privacy.budget import Budget, Guarantee
     from dpsynth_core.runs.selection import select_release
@@ -42,6 +43,7 @@ __all__ = [
     "BudgetError",
     "Column",
     "DPSynthError",
+    "DiscoveryRisk",
     "Evaluation",
     "Guarantee",
     "IntakeError",
@@ -52,6 +54,7 @@ __all__ = [
     "Schema",
     "SchemaError",
     "discover_categories",
+    "discovery_risk",
     "estimate_bounds",
     "evaluate",
     "read_table",
@@ -69,6 +72,7 @@ _MODULES = {
     "BudgetError": "errors",
     "Column": "table.column",
     "DPSynthError": "errors",
+    "DiscoveryRisk": "inference.discovery_risk",
     "Evaluation": "diagnostics.evaluation",
     "Guarantee": "privacy.budget",
     "IntakeError": "errors",
@@ -79,6 +83,7 @@ _MODULES = {
     "Schema": "table.schema",
     "SchemaError": "errors",
     "discover_categories": "table.estimate",
+    "discovery_risk": "inference.discovery_risk",
     "estimate_bounds": "table.estimate",
     "evaluate": "diagnostics.evaluation",
     "read_table": "table.readers.read",

@@ -14,7 +14,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.special import erfc
 
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.errors import ParameterError, check_between, check_choice, check_int
@@ -26,7 +25,7 @@ from dpsynth_core.inference.mann_whitney import GroupsError, mann_whitney_counts
 from dpsynth_core.inference.null_counts import null_statistics
 from dpsynth_core.inference.populations import GROUP, LOWER, UPPER, VALUE, Population, populations
 from dpsynth_core.inference.proportions import Proportion
-from dpsynth_core.inference.u_statistics import u_of_rows, u_within_cells
+from dpsynth_core.inference.u_statistics import MAX_SORTED, ordinary_pvalues, u_of_rows
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.privacy.budget import Amount, Budget
 from dpsynth_core.progress import Progress, no_progress
@@ -42,8 +41,6 @@ TABLES_AT_ONCE = 250
 RUNS_PER_TASK = 10
 UNDECIDED = 0.4
 """A p-value above this after the first simulations will not come down to any usual level."""
-MAX_SORTED = 50_000
-"""Rows up to which every simulated row is ranked; beyond, sums of very many ranks are drawn instead."""
 FINE_CELLS = 4096
 
 
@@ -297,22 +294,3 @@ def doubled_us(population: Population, reps: int, rng: np.random.Generator, prog
             doubled = u_of_rows(values, population.n1, lower=population.lower, upper=population.upper)
         parts.append(np.minimum(doubled, 2 * population.n1 * population.n2 - doubled))
     return np.concatenate(parts)
-
-
-def ordinary_pvalues(released: FloatArray, rng: np.random.Generator, *, centre: bool) -> FloatArray:
-    """The ordinary test on each released table of counts, rows at their cell's centre or anywhere in it."""
-    tests = mann_whitney_counts(released[:, 0], released[:, 1], degenerate="one")
-    if centre:
-        return np.where(tests.defined, tests.pvalue, np.nan)
-    pairs = tests.n1 * tests.n2
-    defined = pairs > 0
-    if released[0].sum() > MAX_SORTED:
-        # Within a cell U has mean ab/2 and variance ab(a + b + 1)/12; the sum over so many rows is normal.
-        first, second = released[:, 0], released[:, 1]
-        within = (first * second * (first + second + 1)).sum(axis=1) / 12
-        u = tests.statistic + np.sqrt(within) * rng.standard_normal(len(within))
-    else:
-        u = u_within_cells(released[:, 0], released[:, 1], rng) / 2
-    std = np.sqrt(np.where(defined, pairs / 12 * (tests.n1 + tests.n2 + 1), 1.0))
-    pvalue = np.clip(erfc((np.abs(u - pairs / 2) - 0.5) / std / np.sqrt(2.0)), 0.0, 1.0)
-    return np.where(defined, pvalue, np.nan)

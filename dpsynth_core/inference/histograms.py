@@ -76,6 +76,11 @@ class HistogramLaw(ABC):
             out[start : start + step] = drawn if self.group_first else drawn.swapaxes(1, 2)
         return out
 
+    @property
+    def undoes_noise(self) -> bool:
+        """Whether ``nuisance`` undoes what is known of the mechanism's distortion."""
+        return True
+
     @abstractmethod
     def nuisance(self, released: FloatArray) -> Nuisance:
         """Group sizes and the common distribution under the null, estimated from released counts."""
@@ -125,6 +130,10 @@ class NoisyCounts(HistogramLaw):
             chances[:] = 1 / (groups * values)
         flat = (chances if self.group_first else chances.T).ravel()
         return rng.multinomial(self.rows, flat, size=tables).astype(np.float64)
+
+    @property
+    def undoes_noise(self) -> bool:
+        return self.threshold == 1
 
     def nuisance(self, released: FloatArray) -> Nuisance:
         """Undo the clipping's inflation where every positive count is kept; beyond that take shares as they are."""

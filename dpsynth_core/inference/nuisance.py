@@ -43,7 +43,7 @@ class Nuisance:
 def from_shares(released: FloatArray, n: int) -> Nuisance:
     """The released shares as they are."""
     share = released.sum(axis=2) / released.sum(axis=(1, 2))[:, None]
-    return Nuisance(sizes=_rounded(share * n, n), chances=_normalised(released.sum(axis=1)))
+    return Nuisance(sizes=rounded_sizes(share * n, n), chances=_normalised(released.sum(axis=1)))
 
 
 def from_smoothed_counts(released: FloatArray, n: int, alpha: float) -> Nuisance:
@@ -52,7 +52,7 @@ def from_smoothed_counts(released: FloatArray, n: int, alpha: float) -> Nuisance
     total = n + groups * values * alpha
     unsmoothed = released * (total / released.sum(axis=(1, 2))[:, None, None]) - alpha
     chances = project_to_simplex(unsmoothed.sum(axis=1), n)
-    return Nuisance(sizes=_rounded(unsmoothed.sum(axis=2), n), chances=_normalised(chances))
+    return Nuisance(sizes=rounded_sizes(unsmoothed.sum(axis=2), n), chances=_normalised(chances))
 
 
 def from_noisy_counts(released: FloatArray, n: int, scale: float) -> Nuisance:
@@ -72,14 +72,14 @@ def from_noisy_counts(released: FloatArray, n: int, scale: float) -> Nuisance:
         invented = e * np.power(a, sizes[:, :, None] * chances[:, None, :]).sum(axis=2)
         total = n + invented.sum(axis=1)
         sizes = np.clip(by_group * total[:, None] - invented, 0.0, n)
-    return Nuisance(sizes=_rounded(sizes, n), chances=_normalised(chances))
+    return Nuisance(sizes=rounded_sizes(sizes, n), chances=_normalised(chances))
 
 
 def _normalised(weights: FloatArray) -> FloatArray:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def _rounded(sizes: FloatArray, n: int) -> IntArray:
+def rounded_sizes(sizes: FloatArray, n: int) -> IntArray:
     """Whole sizes that add up to n, at least one row in each group that could have any; the largest takes the rest."""
     scaled = np.maximum(sizes, 0.0)
     scaled *= n / np.maximum(scaled.sum(axis=1, keepdims=True), 1e-300)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.inference.calibrated import CalibratedMannWhitney, calibrate
 from dpsynth_core.inference.experiments import ALPHA
 from dpsynth_core.inference.group_comparison import GroupComparison, ordered
 from dpsynth_core.inference.mann_whitney import GroupsError, MannWhitney
+from dpsynth_core.inference.multiplicity import benjamini_hochberg, holm
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.runs.synthesize import Release
 from dpsynth_core.table.private_table import PrivateTable
@@ -161,30 +160,3 @@ def _test(comparison: GroupComparison, table: pd.DataFrame) -> tuple[MannWhitney
         return comparison.test(table), ""
     except GroupsError as error:
         return None, str(error)
-
-
-def holm(pvalues: ArrayLike) -> list[float]:
-    """p-values after Holm's step-down correction (1979).
-
-    Example:
-        >>> holm([0.01, 0.04, 0.03])
-        [0.03, 0.06, 0.06]
-    """
-    p = np.asarray(pvalues, dtype=np.float64)
-    order = np.argsort(p, kind="stable")
-    out = np.empty(len(p))
-    out[order] = np.minimum(np.maximum.accumulate((len(p) - np.arange(len(p))) * p[order]), 1.0)
-    return out.tolist()
-
-
-def benjamini_hochberg(pvalues: ArrayLike) -> list[float]:
-    """p-values after Benjamini and Hochberg's step-up correction (1995).
-
-    Example:
-        >>> benjamini_hochberg([0.01, 0.04, 0.03])
-        [0.03, 0.04, 0.04]
-    """
-    from scipy.stats import false_discovery_control  # noqa: PLC0415  slow to import
-
-    corrected: list[float] = false_discovery_control(np.asarray(pvalues, dtype=np.float64)).tolist()
-    return corrected

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pandas as pd
 
+from dpsynth_core.arrays import IntArray
 from dpsynth_core.errors import SchemaError
 from dpsynth_core.privacy.budget import Guarantee
 from dpsynth_core.table.column import Column
@@ -100,6 +101,18 @@ class PrivateTable:
         chosen._positions = {name: self._positions[name] for name in chosen.schema.names}
         return chosen
 
+    def resampled(self, rows: IntArray, given: Mapping[str, Positions]) -> PrivateTable:
+        """A simulated table: these rows, a row as often as it is named, with some columns' positions given instead."""
+        drawn = copy(self)
+        drawn._n = len(rows)
+        drawn._positions = {name: given.get(name) or _taken(self._positions[name], rows) for name in self.schema.names}
+        return drawn
+
     def rows(self) -> pd.DataFrame:
         """The rows, fitted into the declared domain, with the schema's columns, order and types."""
         return pd.DataFrame({c.name: codec_for(c).restore(self._positions[c.name]) for c in self.schema})
+
+
+def _taken(positions: Positions, rows: IntArray) -> Positions:
+    missing = None if positions.missing is None else positions.missing[rows]
+    return Positions(values=positions.values[rows], missing=missing)

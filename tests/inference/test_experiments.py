@@ -16,7 +16,8 @@ from dpsynth_core.charts.p_values import groups_chart, reliability_chart, replay
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.experiments import ErrorRates, Experiment, doubled_us, error_rates
 from dpsynth_core.inference.group_comparison import GroupComparison
-from dpsynth_core.inference.pair_tests import all_pairs, benjamini_hochberg, holm
+from dpsynth_core.inference.multiplicity import benjamini_hochberg, holm
+from dpsynth_core.inference.pair_tests import all_pairs
 from dpsynth_core.inference.populations import populations
 from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.inference.reliability import p_value_reliability, verdict

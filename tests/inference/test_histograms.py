@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpsynth_core.inference.experiments import ordinary_pvalues
 from dpsynth_core.inference.histograms import HISTOGRAMS, law_of
 from dpsynth_core.inference.mann_whitney import mann_whitney_counts
 from dpsynth_core.inference.nuisance import from_noisy_counts, from_shares, from_smoothed_counts
+from dpsynth_core.inference.u_statistics import ordinary_pvalues
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.kd_grid import KDGrid

@@ -1,0 +1,269 @@
+"""How often a test reports what is not there, for every null that a release leaves plausible.
+
+A release does not say exactly how large the groups were and how the values were distributed, and the rate of false
+discoveries depends on both. So many nulls are tried: the estimate, what would be estimated from other releases of the
+same null, and shapes that are smoother, rougher or shifted, with groups of all sizes. A null is plausible if its
+simulated releases look like the real one in the group's and the value's own distribution. The range is that of the
+rate over all plausible nulls, with its Monte-Carlo error (Berger & Boos 1994; see ``docs/proofs.md``, section 19).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpsynth_core.arrays import BoolArray, FloatArray, IntArray
+from dpsynth_core.inference.multiplicity import holm_reports
+from dpsynth_core.inference.nuisance import Nuisance, rounded_sizes
+from dpsynth_core.inference.null_simulation import ESTIMATION_RUNS, STAGE, NullReleases, NullSimulator
+from dpsynth_core.inference.proportions import Proportion
+from dpsynth_core.progress import Progress, no_progress, share_of
+
+MAX_Z = 3.0
+"""A null is plausible if no summary of the release is further off, in standard deviations over its releases."""
+CUTS = 8
+"""Parts of the values' order whose shares are compared."""
+MIN_STD = 1e-3
+"""Differences below this are not told apart."""
+MIN_USUAL = 8
+"""Releases of the estimate at least, from which it is known how far releases of one null lie apart."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How many nulls are tried, and how many releases of each are simulated."""
+
+    fractions: tuple[float, ...]
+    """Shares of the rows that a group may have."""
+    tilts: tuple[float, ...]
+    """Values are shifted by weights exp(tilt x) for x from -1/2 to 1/2."""
+    widths: tuple[float, ...]
+    """Shares of the range over which the estimated distribution is smoothed."""
+    repeats: int
+    """Nulls estimated again from releases of the first one."""
+    screening: int
+    """Releases of each null that decide whether it is plausible."""
+    releases: int
+    """Releases of each null at the ends of the range."""
+    ends: int
+    """Nulls looked at more closely at either end."""
+
+    @property
+    def runs(self) -> int:
+        """Releases to be simulated, for two groups and no more of them than that."""
+        shapes, sizes = 3 + len(self.widths) + 2 * len(self.tilts), 1 + len(self.fractions)
+        tried = 1 + 2 * self.repeats + shapes * sizes
+        closely = (1 + 2 * self.ends) * self.releases
+        return ESTIMATION_RUNS + self.repeats + MIN_USUAL + tried * self.screening + closely
+
+
+_FRACTIONS = (0.004, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
+_MIRRORED = (*_FRACTIONS, *(1 - share for share in reversed(_FRACTIONS[:-1])))
+COUNT_EFFORTS = (
+    Effort(
+        fractions=_MIRRORED[::2],
+        tilts=(-5, 5),
+        widths=(0.03, 0.3),
+        repeats=6,
+        screening=20,
+        releases=400,
+        ends=2,
+    ),
+    Effort(
+        fractions=_MIRRORED,
+        tilts=(-12, -5, -2, 2, 5, 12),
+        widths=(0.03, 0.1, 0.3),
+        repeats=12,
+        screening=40,
+        releases=2_000,
+        ends=3,
+    ),
+)
+"""Where a release is array arithmetic: a first figure, and the full one."""
+ROW_EFFORTS = (
+    Effort(fractions=(0.5,), tilts=(), widths=(0.1,), repeats=4, screening=2, releases=12, ends=1),
+    Effort(fractions=(0.02, 0.1, 0.5, 0.9), tilts=(-5, 5), widths=(0.1,), repeats=6, screening=3, releases=60, ends=2),
+    Effort(
+        fractions=(0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98),
+        tilts=(-5, 5),
+        widths=(0.1,),
+        repeats=10,
+        screening=6,
+        releases=300,
+        ends=2,
+    ),
+)
+"""Where the mechanism itself must run: the first figure takes about a hundred runs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlausibleNulls:
+    """The nulls at the ends of the range, and what the test does under them."""
+
+    nulls: tuple[Nuisance, ...]
+    """The estimate first."""
+    rates: FloatArray
+    """Of false reports, of shape (nulls, questions); with several questions, one more column for any of them after
+    Holm's correction."""
+    releases: int
+    """Simulated for each of the nulls."""
+    tried: int
+    plausible: int
+
+    def ends(self, question: int = 0) -> tuple[Proportion, Proportion]:
+        """The lowest and the highest rate, each with its Monte-Carlo interval."""
+        counts = np.rint(self.rates[:, question] * self.releases).astype(int)
+        low, high = (Proportion(count=int(count), reps=self.releases) for count in (counts.min(), counts.max()))
+        return low, high
+
+    def extreme(self, question: int = 0) -> tuple[Nuisance, ...]:
+        """The estimate, and the nulls with the lowest and the highest rate."""
+        rates = self.rates[:, question]
+        chosen = dict.fromkeys([0, int(rates.argmin()), int(rates.argmax())])
+        return tuple(self.nulls[i] for i in chosen)
+
+
+def risk_range(
+    simulator: NullSimulator,
+    effort: Effort,
+    *,
+    alpha: float,
+    rng: np.random.Generator,
+    progress: Progress = no_progress,
+) -> PlausibleNulls:
+    """The nulls that the release leaves plausible, and how often the ordinary test is wrong under them."""
+    estimate = simulator.estimate(rng, share_of(progress, 0.0, 0.1))
+    tried = candidates(simulator, estimate, effort, rng)
+    seen = summaries(simulator.observed[None])[0]
+    first = simulator.run(estimate, max(MIN_USUAL, effort.screening), rng)
+    usual = summaries(first.counts).std(axis=0)
+    plausible, rates = [estimate], [_rates(first, alpha)]
+    for i, null in enumerate(tried):
+        progress(STAGE, 0.1 + 0.5 * i / len(tried))
+        releases = simulator.run(null, effort.screening, rng)
+        if is_plausible(seen, summaries(releases.counts), usual):
+            plausible.append(null)
+            rates.append(_rates(releases, alpha))
+    chosen = [plausible[i] for i in _ends(np.array(rates), effort.ends)]
+    found = []
+    for i, null in enumerate(chosen):
+        part = share_of(progress, 0.6 + 0.4 * i / len(chosen), 0.6 + 0.4 * (i + 1) / len(chosen))
+        found.append(_rates(simulator.run(null, effort.releases, rng, part), alpha))
+    return PlausibleNulls(
+        nulls=tuple(chosen),
+        rates=np.array(found),
+        releases=effort.releases,
+        tried=1 + len(tried),
+        plausible=len(plausible),
+    )
+
+
+def false_reports(releases: NullReleases, alpha: float) -> BoolArray:
+    """Which tests report something, for each release; with several questions, one more column for any of them after
+    Holm's correction."""
+    pvalues = releases.found.pvalues
+    reported = pvalues <= alpha
+    if pvalues.shape[1] > 1:
+        reported = np.column_stack([reported, holm_reports(pvalues, alpha)])
+    return np.asarray(reported, dtype=np.bool_)
+
+
+def _rates(releases: NullReleases, alpha: float) -> FloatArray:
+    return np.asarray(false_reports(releases, alpha).mean(axis=0), dtype=np.float64)
+
+
+def _ends(rates: FloatArray, each: int) -> list[int]:
+    """The estimate, and for every question the nulls with the lowest and the highest rates."""
+    order = np.argsort(rates, axis=0, kind="stable")
+    return list(dict.fromkeys([0, *order[-each:].ravel().tolist(), *order[:each].ravel().tolist()]))
+
+
+def candidates(
+    simulator: NullSimulator, estimate: Nuisance, effort: Effort, rng: np.random.Generator
+) -> list[Nuisance]:
+    """Nulls to be tried beside the estimate."""
+    n = simulator.n
+    again = simulator.again(estimate, effort.repeats, rng)
+    # The estimate may be off as far as estimates from its own releases are, in their direction or in the opposite one.
+    mirrored = Nuisance(
+        sizes=rounded_sizes((2 * estimate.sizes - again.sizes).astype(np.float64), n),
+        chances=_normalised(2 * estimate.chances - again.chances),
+    )
+    nulls = [*_each(again), *_each(mirrored)]
+    for shape in _shapes(estimate.chances[0], effort, nullable=simulator.test.value.nullable):
+        for sizes in _sizes(estimate.sizes[0], effort.fractions, n):
+            nulls.append(Nuisance(sizes=sizes[None], chances=shape[None]))
+    return nulls
+
+
+def _each(nuisance: Nuisance) -> list[Nuisance]:
+    return [
+        Nuisance(sizes=sizes[None], chances=chances[None])
+        for sizes, chances in zip(nuisance.sizes, nuisance.chances, strict=True)
+    ]
+
+
+def _normalised(weights: FloatArray) -> FloatArray:
+    kept = np.maximum(weights, 0.0)
+    return np.asarray(kept / kept.sum(axis=-1, keepdims=True))
+
+
+def _shapes(chances: FloatArray, effort: Effort, *, nullable: bool) -> list[FloatArray]:
+    """The estimated distribution as it is, smoothed, shifted, and mixed with a flat one; missing values keep their
+    share."""
+    known, missing = (chances[:-1], chances[-1:]) if nullable else (chances, chances[:0])
+    total = known.sum()
+    if not total > 0:
+        return [chances]
+    values = len(known)
+    flat = np.full(values, 1 / values)
+    smooth = [_smoothed(known / total, max(1, round(width * values / 2))) for width in effort.widths]
+    shapes = [known / total, *smooth, flat, (known / total + flat) / 2]
+    x = np.linspace(-0.5, 0.5, values)
+    for base in (known / total, smooth[len(smooth) // 2]):
+        shapes += [_normalised(base * np.exp(tilt * x)) for tilt in effort.tilts]
+    return [np.concatenate([shape * total, missing]) for shape in shapes]
+
+
+def _smoothed(chances: FloatArray, half: int) -> FloatArray:
+    padded = np.pad(chances, half, mode="edge")
+    return _normalised(np.convolve(padded, np.ones(2 * half + 1), "valid"))
+
+
+def _sizes(sizes: IntArray, fractions: tuple[float, ...], n: int) -> list[IntArray]:
+    """The estimated sizes, and each group in turn with other shares of the rows, the rest as they relate."""
+    out = [sizes]
+    for group in range(len(sizes) if len(sizes) > 2 else 1):
+        rest = np.maximum(np.delete(sizes, group).astype(np.float64), 0.5)
+        for share in fractions:
+            others = rest / rest.sum() * (1 - share) * n
+            out.append(rounded_sizes(np.insert(others, group, share * n)[None], n)[0])
+    return out
+
+
+def summaries(counts: FloatArray) -> FloatArray:
+    """What is compared between the real release and simulated ones: nothing that a real difference would change.
+
+    Shares of the groups, of parts of the values' order, of occupied cells, and how unevenly cells are filled; all of
+    them from the group's and the value's own counts.
+    """
+    share = counts / counts.sum(axis=(1, 2), keepdims=True)
+    groups, values = share.sum(axis=2), share.sum(axis=1)
+    cuts = np.unique(np.linspace(0, values.shape[1], CUTS + 1).astype(int)[1:-1])
+    cumulative = np.cumsum(values, axis=1)[:, cuts[cuts > 0] - 1]
+    occupied = (values > 0).mean(axis=1, keepdims=True)
+    uneven = np.log((values**2).sum(axis=1, keepdims=True))
+    return np.concatenate([groups[:, :-1], cumulative, occupied, uneven], axis=1)
+
+
+def is_plausible(seen: FloatArray, simulated: FloatArray, usual: FloatArray) -> bool:
+    """Whether no summary is further from the simulated ones than chance allows.
+
+    Args:
+        seen: Summaries of the real release.
+        simulated: Of a null's releases, one line each.
+        usual: Their standard deviations over releases of the estimate, which a few releases may miss.
+    """
+    std = np.maximum(np.maximum(simulated.std(axis=0), usual), MIN_STD) * np.sqrt(1 + 1 / len(simulated))
+    return bool((np.abs(seen - simulated.mean(axis=0)) <= MAX_Z * std).all())

@@ -1,0 +1,320 @@
+"""The false-discovery risk of one release: from published things only, with a range, for any mechanism and table."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpsynth_core as dp
+from dpsynth_core.inference import discovery_risk as module
+from dpsynth_core.inference.discovery_risk import DiscoveryRisk, of_100, verdict_of
+from dpsynth_core.inference.group_test import GroupTest
+from dpsynth_core.inference.nuisance import Nuisance
+from dpsynth_core.inference.null_simulation import (
+    CountSimulator,
+    RowSimulator,
+    count_cells_of,
+    row_simulator,
+    simulator_of,
+)
+from dpsynth_core.inference.plausible_nulls import COUNT_EFFORTS, is_plausible, summaries
+from dpsynth_core.inference.proportions import Proportion
+
+BINS = 20
+GROUP = {"name": "group", "kind": "categorical", "categories": ["a", "b"], "public": True}
+VALUE = {"name": "value", "kind": "continuous", "lower": 0, "upper": 1, "bins": BINS, "public": True}
+SKEWED = 0.5 ** (np.arange(BINS) / 2)
+SKEWED /= SKEWED.sum()
+
+
+def schema_of(*columns: dict) -> dp.Schema:
+    return dp.Schema.from_dict({"columns": list(columns)})
+
+
+def null_table(n: int, share: float, seed: int, shape: np.ndarray = SKEWED) -> pd.DataFrame:
+    """No difference between the groups: the values have nothing to do with them."""
+    rng = np.random.default_rng(seed)
+    cell = rng.choice(len(shape), n, p=shape)
+    value = (cell + rng.random(n)) / len(shape)
+    return pd.DataFrame({"group": np.where(np.arange(n) < share * n, "a", "b"), "value": value})
+
+
+def release_of(mechanism: dp.mechanisms.base.Mechanism, n: int, share: float, epsilon: float, seed: int) -> dp.Release:
+    private = dp.PrivateTable(null_table(n, share, seed), schema_of(GROUP, VALUE))
+    return dp.synthesize(private, mechanism, epsilon=epsilon, seed=seed)
+
+
+def true_rate(mechanism: dp.mechanisms.base.Mechanism, n: int, share: float, epsilon: float, reps: int) -> float:
+    """With the law that the tables really come from."""
+    test = GroupTest.of(schema_of(GROUP, VALUE), value="value", group="group")
+    simulator = CountSimulator(
+        test=test,
+        mechanism=mechanism,
+        schema=schema_of(GROUP, VALUE),
+        epsilon=Fraction(str(epsilon)),
+        n=n,
+        observed=np.ones((2, BINS)),
+    )
+    first = round(share * n)
+    law = Nuisance(sizes=np.array([[first, n - first]]), chances=SKEWED[None])
+    return float(simulator.rates(law, reps, np.random.default_rng(5), 0.05)[0])
+
+
+CASES = [
+    ("perturbed_histogram", {}, 1000, 0.1, 1.0),
+    ("perturbed_histogram", {}, 300, 0.5, 0.2),
+    ("smoothed_histogram", {"rows": 100}, 5000, 0.1, 1.0),
+    ("smoothed_histogram", {"rows": 100}, 5000, 0.5, 0.1),
+    ("kd_grid", {}, 1000, 0.2, 0.5),
+]
+
+
+@pytest.mark.parametrize(("key", "parameters", "n", "share", "epsilon"), CASES)
+def test_the_range_holds_the_true_rate(key: str, parameters: dict, n: int, share: float, epsilon: float) -> None:
+    mechanism = dp.MECHANISMS[key](**parameters)
+    truth = true_rate(mechanism, n, share, epsilon, 4000)
+    release = release_of(mechanism, n, share, epsilon, seed=11)
+    risk = dp.discovery_risk(release, value="value", group="group", advice=False)
+    assert risk.low - 0.01 <= truth <= risk.high + 0.01
+    assert risk.verdict != "sound" or truth <= 0.1
+    assert risk.releasable
+
+
+def test_what_the_old_panel_called_sound_is_called_inflated() -> None:
+    """10% in one group, skewed values: the smoothed histogram's true rate is near 100%."""
+    bins, n = 100, 20_000
+    rng = np.random.default_rng(1)
+    shape = 0.5 ** (np.arange(bins) // 10)
+    value = rng.choice(bins, n, p=shape / shape.sum()) + rng.random(n)
+    table = pd.DataFrame({"group": np.where(np.arange(n) < n / 10, "a", "b"), "value": value / bins})
+    private = dp.PrivateTable(table, schema_of(GROUP, {**VALUE, "bins": bins}))
+    release = dp.synthesize(private, dp.MECHANISMS["smoothed_histogram"](rows=500), epsilon=5, seed=3)
+    risk = dp.discovery_risk(release, value="value", group="group", stage=0, advice=False)
+    assert risk.verdict == "inflated"
+    assert risk.low > 0.5
+    assert risk.high > 0.99
+    assert risk.ordinary is not None
+    assert risk.calibrated is not None
+    assert risk.calibrated.pvalue > risk.ordinary.pvalue
+
+
+def test_the_figure_follows_from_published_things_alone() -> None:
+    """Two originals, one release: the same figure, because nothing else is looked at."""
+    release = release_of(dp.MECHANISMS["perturbed_histogram"](), 400, 0.3, 1.0, seed=2)
+    table = release.sample()
+    asked = [
+        dp.discovery_risk(release, value="value", group="group", table=table, stage=0, advice=False) for _ in range(2)
+    ]
+    assert asked[0] == asked[1]
+
+
+def test_refining_narrows_the_figure() -> None:
+    release = release_of(dp.MECHANISMS["perturbed_histogram"](), 2000, 0.5, 4.0, seed=4)
+    table = release.sample()
+    rough, fine = (
+        dp.discovery_risk(release, value="value", group="group", table=table, stage=stage, advice=False)
+        for stage in (0, 1)
+    )
+    assert (rough.stage, rough.last, fine.stage, fine.last) == (0, False, 1, True)
+    assert rough.simulations < fine.simulations
+
+
+def test_cancelling_ends_the_simulation() -> None:
+    class CancelledError(Exception):
+        pass
+
+    told = []
+
+    def cancel(stage: str, done: float, /, *points: object) -> None:
+        told.append(done)
+        if done > 0.3:
+            raise CancelledError
+
+    release = release_of(dp.MECHANISMS["perturbed_histogram"](), 200, 0.5, 1.0, seed=4)
+    with pytest.raises(CancelledError):
+        dp.discovery_risk(release, value="value", group="group", progress=cancel)
+    assert all(earlier <= later for earlier, later in pairwise(told))
+
+
+# Words
+
+
+def verdict(low: int, high: int, reps: int = 2000) -> str:
+    return verdict_of((Proportion(count=low, reps=reps), Proportion(count=high, reps=reps)))
+
+
+def test_the_verdict_comes_from_the_bad_end() -> None:
+    assert verdict(90, 110) == "sound"
+    assert verdict(100, 900) == "inflated"
+    assert verdict(3, 5, reps=50) == "unknown"  # too few simulations to tell
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "judged"),
+    [(0.03, 0.07, "sound"), (0.04, 0.5, "inflated"), (0.6, 0.9, "inflated"), (0.0, 0.3, "unknown")],
+)
+def test_sentences_do_not_contradict_the_verdict(low: float, high: float, judged: module.RiskVerdict) -> None:
+    risk = DiscoveryRisk(
+        value="v",
+        group="g",
+        levels=("a", "b"),
+        low=low,
+        high=high,
+        verdict=judged,
+        ordinary=None,
+        calibrated=None,
+        simulations=100,
+    )
+    figure, meaning = risk.sentences
+    assert figure.startswith("Of 100 analysts who test a difference that does not exist, between ")
+    assert figure.endswith("would report one; 5 is what a sound test allows.")
+    assert ("means about what it says" in meaning) == (judged == "sound")
+    assert ("calibrated test" in meaning) == (judged == "inflated")
+
+
+def test_people_of_a_hundred_are_rounded_outwards() -> None:
+    assert of_100(0.384, 0.4601) == "between 38 and 47"
+    assert of_100(0.05, 0.05) == "about 5"
+
+
+# Any table
+
+
+def test_more_than_two_groups_are_compared_in_pairs_with_a_correction() -> None:
+    rng = np.random.default_rng(0)
+    n = 1200
+    group = {**GROUP, "categories": ["a", "b", "c"]}
+    table = pd.DataFrame({"group": rng.choice(["a", "b", "c"], n, p=[0.7, 0.2, 0.1]), "value": rng.random(n) ** 3})
+    private = dp.PrivateTable(table, schema_of(group, VALUE))
+    release = dp.synthesize(private, dp.MECHANISMS["perturbed_histogram"](), epsilon=0.5, seed=1)
+    risk = dp.discovery_risk(release, value="value", group="group", stage=0, advice=False)
+    assert risk.levels == ("a", "b", "c")
+    assert [pair.levels for pair in risk.pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert "all pairs of 3 groups" in risk.sentences[0]
+    assert risk.high <= sum(pair.high for pair in risk.pairs) + 0.05
+    chosen = dp.discovery_risk(release, value="value", group="group", levels=("a", "c"), stage=0, advice=False)
+    assert chosen.levels == ("a", "c")
+    assert chosen.pairs == ()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"name": "value", "kind": "ordinal", "categories": ["low", "middle", "high"], "public": True},
+        {"name": "value", "kind": "date", "lower": "2020-01-01", "upper": "2020-12-31", "bins": 12, "public": True},
+        {"name": "value", "kind": "integer", "lower": 0, "upper": 99, "bins": 10, "public": True, "nullable": True},
+        {"name": "value", "kind": "continuous", "lower": 0, "upper": 1e9, "bins": 50, "public": True},
+    ],
+    ids=["ordinal", "date", "missing values", "bounds far too wide"],
+)
+@pytest.mark.parametrize("key", ["perturbed_histogram", "kd_tree"])
+def test_any_ordered_value(value: dict, key: str) -> None:
+    rng = np.random.default_rng(3)
+    n = 300
+    cells = {
+        "ordinal": rng.choice(["low", "middle", "high"], n),
+        "date": pd.Timestamp("2020-02-01") + pd.to_timedelta(rng.integers(0, 100, n), "D"),
+        "integer": np.where(rng.random(n) < 0.2, np.nan, rng.integers(0, 30, n)),
+        "continuous": rng.gamma(2, 10, n),
+    }[value["kind"]]
+    schema = schema_of(GROUP, value)
+    table = pd.DataFrame({"group": rng.choice(["a", "b"], n, p=[0.99, 0.01]), "value": cells})
+    release = dp.synthesize(dp.PrivateTable(table, schema), dp.MECHANISMS[key](), epsilon=1, seed=1)
+    risk = dp.discovery_risk(release, value="value", group="group", stage=0, advice=False)
+    assert 0 <= risk.low <= risk.high <= 1
+    assert risk.simulations > 0
+
+
+def test_a_mechanism_that_is_too_slow_or_states_no_loss_is_unknown() -> None:
+    slow = release_of(dp.MECHANISMS["kd_tree"](), 200, 0.5, 1.0, seed=1)
+    risk = dp.discovery_risk(slow, value="value", group="group", max_seconds=0.01)
+    assert (risk.low, risk.high, risk.verdict) == (0.0, 1.0, "unknown")
+    assert "is not known" in risk.sentences[0]
+    assert "takes too long" in risk.sentences[0]
+    open_ended = release_of(dp.MECHANISMS["bayes"](), 200, 0.5, 1.0, seed=1)
+    assert dp.discovery_risk(open_ended, value="value", group="group").verdict == "unknown"
+
+
+def test_a_group_that_is_not_in_the_release_still_has_a_risk() -> None:
+    release = release_of(dp.MECHANISMS["perturbed_histogram"](), 200, 0.5, 1.0, seed=1)
+    table = release.sample().assign(group="a")
+    risk = dp.discovery_risk(release, value="value", group="group", table=table, stage=0)
+    assert risk.ordinary is None
+    assert "No row of this table" in risk.problem
+    assert risk.calibrated is None
+
+
+# The simulation
+
+
+def test_both_simulators_draw_the_same_releases() -> None:
+    """Array arithmetic and the mechanism itself agree on the shares and on how often a test is wrong."""
+    release = release_of(dp.MECHANISMS["perturbed_histogram"](), 400, 0.25, 0.5, seed=6)
+    table = release.sample()
+    test = GroupTest.of(release.schema, value="value", group="group")
+    by_counts = simulator_of(release, test, table)
+    assert isinstance(by_counts, CountSimulator)
+    by_rows = row_simulator(release, test, table, axes=(by_counts.cells.group, by_counts.cells.value))
+    assert isinstance(by_rows, RowSimulator)
+    np.testing.assert_array_equal(by_counts.observed, by_rows.observed)
+    rng = np.random.default_rng(1)
+    null = by_counts.estimate(rng)
+    occupied = by_rows.observed.sum(axis=0) > 0
+    null = Nuisance(sizes=null.sizes, chances=np.where(occupied, null.chances, 0) / null.chances[:, occupied].sum())
+    runs = 150
+    drawn = [simulator.run(null, runs, rng) for simulator in (by_counts, by_rows)]
+    for a, b in zip(*(summaries(one.counts).T for one in drawn), strict=True):
+        spread = np.sqrt((a.var() + b.var()) / runs) + 1e-9
+        assert abs(a.mean() - b.mean()) < 4.5 * spread
+    rates = [(one.found.pvalues <= 0.05).mean() for one in drawn]
+    assert abs(rates[0] - rates[1]) < 4 * np.sqrt(0.5 / runs)
+
+
+def test_smoothing_over_other_columns_adds_up() -> None:
+    """A smoothed histogram of three columns, seen in two of them, is a smoothed histogram with a larger constant."""
+    other = {"name": "other", "kind": "categorical", "categories": ["x", "y", "z"], "public": True}
+    schema = schema_of(GROUP, other, VALUE)
+    table = null_table(600, 0.3, 1).assign(other="x")[["group", "other", "value"]]
+    mechanism = dp.MECHANISMS["smoothed_histogram"](rows=200)
+    test = GroupTest.of(schema, value="value", group="group")
+    cells = count_cells_of(mechanism, schema, test, 600, Fraction(2))
+    assert cells is not None
+    counts = np.zeros((2, BINS))
+    np.add.at(counts, ((table["group"] == "b").to_numpy(int), (table["value"] * BINS).astype(int)), 1)
+    rng = np.random.default_rng(2)
+    simulated = cells.law.run(np.repeat(counts[None], 2000, axis=0), rng).mean(axis=0)
+    runs = [dp.synthesize(dp.PrivateTable(table, schema), mechanism, epsilon=2, seed=i).sample() for i in range(60)]
+    real = np.mean([[(run["group"] == level).sum() for level in ("a", "b")] for run in runs], axis=0)
+    np.testing.assert_allclose(real, simulated.sum(axis=1), atol=4 * np.sqrt(200 / 4 / 60))
+    first = np.mean([(run["value"] < 0.25).sum() for run in runs])
+    assert abs(first - simulated[:, : BINS // 4].sum()) < 4 * np.sqrt(200 / 4 / 60)
+
+
+def test_a_null_is_plausible_if_its_releases_look_like_the_real_one() -> None:
+    rng = np.random.default_rng(0)
+    drawn = rng.normal(0, 1, (40, 5))
+    usual = np.ones(5)
+    assert is_plausible(np.zeros(5), drawn, usual)
+    assert not is_plausible(np.array([0, 0, 9.0, 0, 0]), drawn, usual)
+    assert is_plausible(np.array([0, 0, 9.0, 0, 0]), drawn, np.full(5, 9.0))
+
+
+def test_summaries_do_not_see_a_difference_between_the_groups() -> None:
+    same = np.array([[[10.0, 20, 30], [10, 20, 30]]])
+    apart = np.array([[[20.0, 20, 20], [0, 20, 40]]])
+    np.testing.assert_allclose(summaries(same), summaries(apart))
+
+
+def test_advice_comes_with_figures() -> None:
+    release = release_of(dp.MECHANISMS["perturbed_histogram"](), 300, 0.2, 0.5, seed=8)
+    risk = dp.discovery_risk(release, value="value", group="group", stage=0)
+    remedies = [advice.remedy for advice in risk.advice]
+    assert remedies == ["calibrated", "epsilon", "rows"]
+    assert all(0 <= advice.low <= advice.high <= 1 for advice in risk.advice)
+    calibrated = risk.advice[0]
+    assert calibrated.high < risk.high
+    assert COUNT_EFFORTS[0].runs < COUNT_EFFORTS[1].runs
