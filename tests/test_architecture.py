@@ -26,7 +26,14 @@ LAYERS = [
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
 MAX_ENTRIES = 20
 """At the top of the core: a stranger must be able to take it in at a glance."""
-SHARED_BY_TESTS = ("tests.tables", "tests.waiting", "tests.audit.mutants", "tests.audit.broken", "tests.runs.job_tasks")
+SHARED_BY_TESTS = (
+    "tests.tables",
+    "tests.waiting",
+    "tests.audit.mutants",
+    "tests.audit.broken",
+    "tests.runs.job_tasks",
+    "tests.runs.reading_tasks",
+)
 """What tests may import from tests: helpers, mechanisms broken on purpose, and tasks that workers import by name."""
 SOURCES = sorted(path for path in CORE.rglob("*.py") if path != CORE / "__init__.py")
 APP = [ROOT / "app.py", *sorted(PAGES.rglob("*.py"))]

@@ -34,7 +34,7 @@ class _QuietProcess(SpawnProcess):
     @staticmethod
     def _Popen(process_obj: Any) -> Any:
         # The platform's own way to start a process, which asks for its preparation data while it starts.
-        with _spawning, _without_main():
+        with starting():
             return SpawnProcess._Popen(process_obj)
 
 
@@ -47,6 +47,13 @@ def _end_with_parent() -> None:
 
 class _QuietContext(SpawnContext):
     Process = _QuietProcess
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """While a process starts: it is told to leave out the caller's main script."""
+    with _spawning, _without_main():
+        yield
 
 
 @contextmanager

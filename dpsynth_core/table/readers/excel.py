@@ -41,7 +41,6 @@ _ZIP_ERRORS = (
     RuntimeError,  # also an encrypted member and, as NotImplementedError, an unknown compression
     ValueError,
     OverflowError,
-    MemoryError,
 )
 _OTHER_ARCHIVES = (
     ("xl/workbook.bin", "a binary Excel file (.xlsb)"),
@@ -59,9 +58,11 @@ def read_xlsx(
     """A sheet in the bytes of an Excel file, by its declared layout or (without one) by the layout it seems to have."""
     try:
         name, rows = _sheet(_checked_archive(data, limits), None if layout is None else layout.sheet)
-    except IntakeError:
+    except (IntakeError, MemoryError):
         raise
-    except (*_ZIP_ERRORS, CalamineError):
+    except (*_ZIP_ERRORS, CalamineError) as error:
+        if "memory" in str(error):  # how the parsers of XML and ZIP say that there is none left
+            raise MemoryError from None
         raise IntakeError(_DAMAGED_XLSX) from None
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # how the sheet parser reports a defect of its own

@@ -13,7 +13,7 @@ from dpsynth_core.table.readers.limits import NO_ROWS, Limits, check_shape, too_
 from dpsynth_core.table.readers.sniff import clean_names
 
 _DAMAGED_PARQUET = "This Parquet file is damaged or was cut short; export or download it again."
-_PARQUET_ERRORS = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError)
+_PARQUET_ERRORS = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError)
 
 
 def read_parquet(data: bytes, limits: Limits) -> pd.DataFrame:
@@ -21,7 +21,7 @@ def read_parquet(data: bytes, limits: Limits) -> pd.DataFrame:
     try:
         names, columns = _parquet_columns(data, limits)
         return frame(names, (series_of(_standard(columns.pop(0))) for _ in names))
-    except IntakeError:
+    except (IntakeError, MemoryError):  # the latter is one of Arrow's errors, too
         raise
     except _PARQUET_ERRORS:
         raise IntakeError(_DAMAGED_PARQUET) from None

@@ -76,13 +76,20 @@ def read_table(
     """
     data = source if isinstance(source, bytes) else file_content(source, limits)
     declared = None if schema is None else schema.file
-    return read_cells(data, declared, limits=limits, header=header)
+    try:
+        return read_cells(data, declared, limits=limits, header=header)
+    except MemoryError:
+        raise IntakeError("There is not enough memory to read this file; read a smaller extract of it.") from None
 
 
 def read_cells(
     data: bytes, layout: FileLayout | None, *, limits: Limits = DEFAULT_LIMITS, header: bool | None = None
 ) -> pd.DataFrame:
-    """The table in the bytes of a file; without a layout it is guessed."""
+    """The table in the bytes of a file; without a layout it is guessed.
+
+    A lack of memory stays a MemoryError: it says nothing about the file, and must not change under which name the
+    ledger finds it.
+    """
     if len(data) > limits.bytes:
         raise IntakeError(too_large(limits))
     if not data:

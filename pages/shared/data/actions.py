@@ -9,18 +9,17 @@ import pandas as pd
 
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import ESTIMATE, Account
-from dpsynth_core.ledger.file_fingerprint import file_fingerprints
 from dpsynth_core.ledger.fingerprint import fingerprint
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.privacy.budget import Amount, Budget
 from dpsynth_core.privacy.noise import Noise, SecureNoise
+from dpsynth_core.runs.reading import file_names, read_file
 from dpsynth_core.table.cells import cell_text
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.estimate import discover_categories, estimate_bounds
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.file_layout import FileLayout
 from dpsynth_core.table.paid_estimate import PaidEstimate, check_others_public
-from dpsynth_core.table.readers.read import read_cells
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.table.suggest import suggest
 from pages.shared.accounts import account_of, open_ledger, paid_estimates
@@ -49,9 +48,9 @@ def choose_mode(session: Session, mode: Mode) -> None:
     if work is not None:
         # Before anything changes: this may fail, and release mode without an account number must not exist.
         old = work.data
-        data = _data_set(mode, old.title, old.table, uploaded=old.uploaded, content=old.content)
+        account = None if mode == "teaching" else _account_name(old.table, old.content)
         work.close()
-        work.data = data
+        work.data = replace(old, fingerprint=account)
     session.mode = mode
     if mode == "release" and work is not None:
         # In teaching mode nobody paid for them.
@@ -63,19 +62,20 @@ def choose_mode(session: Session, mode: Mode) -> None:
 def load_example(session: Session, key: str, rows: int | None = None) -> None:
     """Use an example, with its public schema."""
     example = EXAMPLES[key]
-    _start(session, _data_set(session.mode, example.title, example.load(rows), uploaded=False), example.schema)
+    table = example.load(rows)
+    account = _account_name(table, None) if session.mode == "release" else None
+    data = DataSet(title=example.title, table=table, uploaded=False, fingerprint=account)
+    _start(session, data, example.schema)
 
 
 def load_upload(session: Session, name: str, content: bytes, layout: FileLayout | None = None) -> None:
     """Use a person's file, with a suggested schema in which nothing is public yet; without a layout it is guessed."""
-    _use_upload(session, name, content, read_cells(content, layout))
-
-
-def _use_upload(session: Session, name: str, content: bytes, table: pd.DataFrame) -> None:
-    suggestion = suggest(table)
-    data = _data_set(session.mode, name, table, uploaded=True, content=content)
-    _start(session, data, replace(suggestion.schema, file=None))
-    session.work.left_out = suggestion.dropped
+    release = session.mode == "release"
+    read = read_file(content, layout, key=Settings.from_environment().installation_key() if release else None)
+    account = open_ledger().known_name(read.names) if release else None
+    data = DataSet(title=name, table=read.table, uploaded=True, fingerprint=account, content=content)
+    _start(session, data, replace(read.suggestion.schema, file=None))
+    session.work.left_out = read.suggestion.dropped
 
 
 def change_layout(session: Session, layout: FileLayout) -> None:
@@ -91,13 +91,13 @@ def change_layout(session: Session, layout: FileLayout) -> None:
         raise DPSynthError(
             "There are runs on this table as it is read now. To read the file in another way, upload it again."
         )
-    table = read_cells(work.data.content, layout)
-    suggestion, columns = suggest(table), work.data.table.columns
-    suggested_before = to_rows(suggest(work.data.table).schema, columns)
-    work.read_again(table)
-    work.left_out = suggestion.dropped
+    read = read_file(work.data.content, layout)
+    suggested_before = to_rows(suggest(work.data.table).schema, work.data.table.columns)
+    suggested_now = to_rows(read.suggestion.schema, read.table.columns)
+    work.read_again(read.table)
+    work.left_out = read.suggestion.dropped
     session.tradeoffs.forget_table()
-    replace_draft(session, merge_rows(work.draft, suggested_before, to_rows(suggestion.schema, table.columns)))
+    replace_draft(session, merge_rows(work.draft, suggested_before, suggested_now))
 
 
 def declare_layout(session: Session, *, public: bool) -> None:
@@ -106,13 +106,11 @@ def declare_layout(session: Session, *, public: bool) -> None:
     edit_draft(session, session.work.draft)
 
 
-def _data_set(mode: Mode, title: str, table: pd.DataFrame, *, uploaded: bool, content: bytes | None = None) -> DataSet:
-    account = None
-    if mode == "release":
-        key = Settings.from_environment().installation_key()
-        names = (fingerprint(table, key),) if content is None else file_fingerprints(content, key)
-        account = open_ledger().known_name(names)
-    return DataSet(title=title, table=table, uploaded=uploaded, fingerprint=account, content=content)
+def _account_name(table: pd.DataFrame, content: bytes | None) -> str:
+    """Under which the ledger finds the table, or would."""
+    key = Settings.from_environment().installation_key()
+    names = (fingerprint(table, key),) if content is None else file_names(content, key)
+    return open_ledger().known_name(names)
 
 
 def _start(session: Session, data: DataSet, schema: Schema) -> None:
@@ -199,7 +197,7 @@ def _read_by(work: TableWork, layout: FileLayout | None) -> pd.DataFrame:
             "The schema declares another layout of the file, and there are runs on the table as it is read now. Upload "
             "the file again, then load the schema."
         )
-    return read_cells(data.content, layout)
+    return read_file(data.content, layout).table
 
 
 def adopt_account_terms(session: Session) -> Account | None:

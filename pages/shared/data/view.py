@@ -13,6 +13,7 @@ from dpsynth_core.charts.columns import column_chart
 from dpsynth_core.charts.domain import pair_size_chart, range_chart
 from dpsynth_core.errors import IntakeError
 from dpsynth_core.review.wording import cost_line
+from dpsynth_core.runs.reading import prepare_reading
 from dpsynth_core.table.cells import column_numbers
 from dpsynth_core.table.encoding import moved_cells, reading_layout
 from dpsynth_core.table.examples import EXAMPLES
@@ -93,6 +94,7 @@ def _choose_example(session: Session) -> None:
 
 
 def _choose_file(session: Session) -> None:
+    prepare_reading()
     allowed = True
     if session.mode == "teaching":
         allowed = st.checkbox("This file holds only public or simulated data.", key="upload_is_public")
