@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import shutil
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +12,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.waiting.browser import PATIENCE
-
-ROOT = Path(__file__).parents[2]
-CHROMIUM_OPTIONS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--no-first-run",
-]
+from tests.waiting.server import CHROMIUM_OPTIONS, serving
 
 
 @pytest.fixture(autouse=True)
@@ -68,14 +54,14 @@ def app_pid(app_server: tuple[str, int]) -> int:
 def app_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
     """The running app, one per worker, with a ledger of its own."""
     command = ["streamlit", "run", "app.py", "--server.headless", "true", "--server.port"]
-    with _serving(command, tmp_path_factory.mktemp("app")) as server:
+    with serving(command, tmp_path_factory.mktemp("app")) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def stepping_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
     """The same with a mechanism that can be made to take as long as a test needs."""
-    with _serving(["tests.app.serve"], tmp_path_factory.mktemp("stepping")) as server:
+    with serving(["tests.app.serve"], tmp_path_factory.mktemp("stepping")) as server:
         yield server
 
 
@@ -99,53 +85,6 @@ def visitors(
     for page in pages:
         if not page.is_closed():
             expect(page.get_by_text("Traceback")).to_have_count(0)
-
-
-@contextmanager
-def _serving(module: list[str], home: Path) -> Iterator[tuple[str, int]]:
-    port = _free_port()
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("DPSYNTH_")}
-    with (home / "server.log").open("wb") as log:
-        server = subprocess.Popen(
-            [sys.executable, "-m", *module, str(port)],
-            cwd=ROOT,
-            env={**inherited, "DPSYNTH_HOME": str(home)},
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            _wait_until_healthy(server, port, home / "server.log")
-            yield f"http://localhost:{port}", server.pid
-        finally:
-            server.terminate()
-            try:
-                server.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                server.kill()
-                server.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _wait_until_healthy(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        assert server.poll() is None, f"The app did not start:\n{log.read_text()}"
-        connection = http.client.HTTPConnection("localhost", port, timeout=1)
-        try:
-            connection.request("GET", "/_stcore/health")
-            if connection.getresponse().status == http.HTTPStatus.OK:
-                return
-        except OSError:
-            time.sleep(0.05)  # not up yet: ask again
-        finally:
-            connection.close()
-    pytest.fail(f"The app did not answer within {PATIENCE} seconds:\n{log.read_text()}")
 
 
 @pytest.fixture
