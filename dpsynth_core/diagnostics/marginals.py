@@ -12,6 +12,7 @@ from dpsynth_core.diagnostics.base import Diagnostic, Measure, Result, Scale, Ta
 from dpsynth_core.diagnostics.total_variation import SCALE, coarse, variation_measure
 from dpsynth_core.errors import check_int
 from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.runs.expected_error import COLUMN_CELLS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +30,7 @@ class MarginalsDiagnostic(Diagnostic):
     )
     scale: ClassVar[Scale] = SCALE
 
-    bins: int = 30
+    bins: int = COLUMN_CELLS
     """Largest number of cells that a range is divided into."""
     draws: int = 200
     """Bootstrap samples behind every interval."""

@@ -19,6 +19,7 @@ from dpsynth_core.errors import check_int
 from dpsynth_core.inference.group_comparison import ordered
 from dpsynth_core.inference.proportions import NORMAL_QUANTILE
 from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.runs.expected_error import PAIR_CELLS
 from dpsynth_core.table.encoding import codec_for
 
 PAIR = " × "
@@ -40,7 +41,7 @@ class PairsDiagnostic(Diagnostic):
     )
     scale: ClassVar[Scale] = SCALE
 
-    bins: int = 8
+    bins: int = PAIR_CELLS
     """Largest number of cells that each range is divided into."""
     draws: int = 100
     """Bootstrap samples behind every interval."""

@@ -8,7 +8,8 @@ from dataclasses import asdict
 from dpsynth_core.mechanisms.parameters import parameters
 from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review.gate import PublishableRelease
-from dpsynth_core.review.wording import choice, claim, costs, literal, meaning, unit
+from dpsynth_core.review.wording import ERROR_UNIT, choice, claim, costs, error_lines, literal, meaning, unit
+from dpsynth_core.runs.expected_error import NOT_COVERED
 from dpsynth_core.table.column import Column
 
 MAX_LABELS = 12
@@ -27,6 +28,7 @@ def data_card(release: PublishableRelease) -> str:
         _guarantee(release),
         "## What the rows are good for",
         _use(release),
+        *_accuracy(release),
         "## Columns",
         _columns(release.schema.columns),
         "## How it was made",
@@ -77,6 +79,20 @@ def _use(release: PublishableRelease) -> str:
     if len(release.tables) == 1 and release.publication.original_rows is None:
         lines.append("The original may have a different number of rows.")
     return _bullets(lines)
+
+
+def _accuracy(release: PublishableRelease) -> tuple[str, ...]:
+    """What the rows say about their own error; nothing where it was not estimated."""
+    if release.expected_error is None:
+        return ()
+    each = " It holds for each table." if len(release.tables) > 1 else ""
+    return (
+        "## How accurate the rows are",
+        "The rows were taken for an original and released again with simulated noise, by the same method at the same "
+        f"epsilon. The private table was not used for this estimate. {ERROR_UNIT}{each}",
+        _bullets(literal(line) for line in error_lines(release.expected_error)),
+        NOT_COVERED,
+    )
 
 
 def _columns(columns: Iterable[Column]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from datetime import date
 from fractions import Fraction
+from itertools import combinations
 
 import pandas as pd
 
@@ -18,6 +19,7 @@ from dpsynth_core.mechanisms import Mechanism
 from dpsynth_core.privacy.budget import Budget, Cost, Guarantee
 from dpsynth_core.review.publication import Publication
 from dpsynth_core.runs.configuration import RunConfig, RunResult
+from dpsynth_core.runs.expected_error import ExpectedError
 from dpsynth_core.runs.selection import PrivateSelection
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.file_layout import FileLayout
@@ -28,7 +30,7 @@ from dpsynth_core.table.schema import Schema
 _PLAIN = frozenset({str, int, float, bool, Fraction, date, type(None)})
 _RECORDS = (
     *(RunConfig, PrivateSelection, Mechanism, Schema, Column, FileLayout, Guarantee, Cost, Budget),
-    *(PaidEstimate, Publication),
+    *(PaidEstimate, Publication, ExpectedError),
 )
 UNREAD = frozenset({"charges", "leaves", "seconds"})
 """Parts of a run that never enter a bundle. Its duration depends on the rows, and nobody has paid for it."""
@@ -46,6 +48,8 @@ class PublishableRelease:
     guarantee: Guarantee
     """What may be claimed for all tables together."""
     publication: Publication
+    expected_error: ExpectedError | None
+    """What the rows themselves and public facts say about their error."""
 
 
 def admit(outcome: RunResult, publication: Publication) -> PublishableRelease:
@@ -62,6 +66,7 @@ def admit(outcome: RunResult, publication: Publication) -> PublishableRelease:
             _check(getattr(outcome, part.name))
     _check(publication)
     check_claim(outcome)
+    _check_expected_error(outcome)
     tables = tuple(_rows(table, outcome.schema) for table in _listed(outcome.tables))
     # Who answers for the facts is between the staff and the reviewer; names of people are not published.
     return PublishableRelease(
@@ -70,6 +75,7 @@ def admit(outcome: RunResult, publication: Publication) -> PublishableRelease:
         tables=tables,
         guarantee=outcome.guarantee,
         publication=publication,
+        expected_error=outcome.expected_error,
     )
 
 
@@ -104,6 +110,16 @@ def check_claim(outcome: RunResult) -> None:
         )
     if guarantee.rows_per_person != outcome.schema.rows_per_person:
         raise DPSynthError("The guarantee and the schema name different units of protection. Run the order again.")
+
+
+def _check_expected_error(outcome: RunResult) -> None:
+    """It may name the schema's columns and nothing else."""
+    expected, names = outcome.expected_error, outcome.schema.names
+    if expected is None:
+        return
+    pairs = tuple((first, second) for first, second, _ in expected.pairs)
+    if tuple(name for name, _ in expected.columns) != names or pairs != tuple(combinations(names, 2)):
+        raise DPSynthError("The expected error is not about exactly the schema's columns. Run the order again.")
 
 
 def _check(thing: object) -> None:

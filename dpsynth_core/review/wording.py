@@ -7,6 +7,7 @@ import re
 
 from dpsynth_core.privacy.budget import Budget, Cost, Guarantee, format_amount
 from dpsynth_core.review.publication import PRIVATE_DIAGNOSTICS, PUBLIC_FACTS, Publication
+from dpsynth_core.runs.expected_error import COLUMN_CELLS, PAIR_CELLS, ExpectedError
 from dpsynth_core.table.schema import Schema
 
 _MARKUP = frozenset("\\`*_{}[]<>#|&~$:@")
@@ -82,6 +83,47 @@ def choice(publication: Publication) -> str:
     if publication.chosen_by == PUBLIC_FACTS:
         return f"{chosen} was made by public facts and synthetic rows only. No private diagnostic was looked at."
     return ""
+
+
+def error_lines(expected: ExpectedError) -> tuple[str, ...]:
+    """An expected error in numbers, a line each; names are as they came.
+
+    Example:
+        >>> error_lines(ExpectedError(columns=(("age", 0.031), ("sex", 0.004)), pairs=(("age", "sex", 0.12),),
+        ...                           repetitions=3))
+        ('Single columns: 1.8% of the rows on average; the worst is age with 3.1%.',
+         'Pairs of columns: 12% of the rows on average; the worst is age × sex with 12%.')
+    """
+    name, error = expected.worst_column
+    lines = [
+        f"Single columns: {share(expected.mean_column)} of the rows on average; "
+        f"the worst is {name} with {share(error)}."
+    ]
+    if expected.mean_pair is not None and expected.worst_pair is not None:
+        first, second, error = expected.worst_pair
+        lines.append(
+            f"Pairs of columns: {share(expected.mean_pair)} of the rows on average; "
+            f"the worst is {first} × {second} with {share(error)}."
+        )
+    return tuple(lines)
+
+
+ERROR_UNIT = (
+    f"Each figure is the share of rows that would have to move to another cell. Numbers and dates are cut into at most "
+    f"{COLUMN_CELLS} equal ranges, and into at most {PAIR_CELLS} in pairs."
+)
+
+
+def share(value: float) -> str:
+    """A share in percent, to two digits.
+
+    Example:
+        >>> share(0.0312), share(0.1249), share(0.0004)
+        ('3.1%', '12%', 'less than 0.1%')
+    """
+    if value < 0.0005:
+        return "less than 0.1%"
+    return f"{value:.1%}" if value < 0.0995 else f"{value:.0%}"
 
 
 def origins(schema: Schema) -> dict[str, list[str]]:

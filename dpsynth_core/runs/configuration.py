@@ -15,7 +15,8 @@ from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.privacy.budget import Budget, Cost, Guarantee, compose, format_amount
 from dpsynth_core.privacy.noise import Noise, SeededNoise
 from dpsynth_core.privacy.primitives import Charge
-from dpsynth_core.progress import Point, Progress, RunProgress
+from dpsynth_core.progress import Point, Progress, RunProgress, share_of
+from dpsynth_core.runs.expected_error import ExpectedError, error_of_release
 from dpsynth_core.runs.selection import PrivateSelection, run_selection
 from dpsynth_core.runs.synthesize import ROWS, Release, run_mechanism
 from dpsynth_core.table.json_text import read_json
@@ -192,6 +193,8 @@ class RunResult:
     leaves: pd.DataFrame | None
     """The partition behind the first table, where there is one."""
     seconds: float
+    expected_error: ExpectedError | None = None
+    """What each table's error is likely to be, from its own rows and public facts; None where nobody knows."""
 
     def release(self, n: int) -> Release:
         """The first table as a release of ``n`` original rows, to run its mechanism again on simulated rows."""
@@ -245,6 +248,7 @@ def execute(
         if not copy:
             first = release  # the others' models need not stay in memory
     used = schema.estimates_used(estimates)
+    rows = tables[0] if len(tables[0]) == private.n else first.sample(private.n)
     return RunResult(
         config=replace(config, mechanism=first.mechanism),
         schema=schema,
@@ -255,7 +259,21 @@ def execute(
         charges=first.charges,
         leaves=first.model.leaves() if hasattr(first.model, "leaves") else None,
         seconds=time.monotonic() - began,
+        expected_error=_expected_error(first, rows, config, progress),
     )
+
+
+def _expected_error(
+    release: Release, rows: pd.DataFrame, config: RunConfig, progress: Progress
+) -> ExpectedError | None:
+    """What the release says about its own error. Its rows are paid for, so a problem here must not lose them."""
+    if release.budget is None:
+        return None
+    last = share_of(progress, 0.95, 1.0)
+    try:
+        return error_of_release(release.mechanism, rows, release.schema, config.fitted, last)
+    except (DPSynthError, ArithmeticError, MemoryError):
+        return None
 
 
 def _for_rows(guarantee: Guarantee, config: RunConfig) -> Guarantee:

@@ -13,8 +13,9 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import format_amount, sequential
 from dpsynth_core.review.export import parquet, safe_csv
-from dpsynth_core.review.wording import costs
-from dpsynth_core.runs.configuration import MAX_COPIES, RunConfig
+from dpsynth_core.review.wording import ERROR_UNIT, costs, error_lines
+from dpsynth_core.runs.configuration import MAX_COPIES, RunConfig, RunResult
+from dpsynth_core.runs.expected_error import NOT_COVERED
 from dpsynth_core.runs.selection import MAX_RUNS, RUNS_PER_CANDIDATE
 from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.schema import Schema
@@ -219,6 +220,7 @@ def show_result(session: Session, run: RunRecord) -> None:
         st.badge(delta, color="gray")
     st.caption(result.guarantee.meaning)
     plain_list((*costs(result.guarantee), *result.guarantee.caveats))
+    show_expected_error(result)
     which = 0
     if len(result.tables) > 1:
         tables, key = range(len(result.tables)), f"which_{run.number}"
@@ -231,6 +233,19 @@ def show_result(session: Session, run: RunRecord) -> None:
         parquet_type = "application/vnd.apache.parquet"
         offer_download("Download Parquet", lambda: parquet(table), f"{name}.parquet", parquet_type)
     _compare(session, run, which)
+
+
+def show_expected_error(result: RunResult) -> None:
+    """What the release says about its own error."""
+    if result.expected_error is None:
+        return
+    with st.expander("How accurate is it? An estimate without the private rows", icon=":material/straighten:"):
+        plain_list(error_lines(result.expected_error))
+        st.caption(
+            "The app took the synthetic rows for an original and released them again with simulated noise, by the same "
+            f"mechanism at the same epsilon. No private row was used, so you may publish these figures: the data card "
+            f"has them. {ERROR_UNIT} {NOT_COVERED}"
+        )
 
 
 def _compare(session: Session, run: RunRecord, which: int) -> None:

@@ -1,0 +1,147 @@
+"""What error to expect before anything is spent: the mechanism at work on simulated rows with the same public facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from statistics import fmean
+
+from dpsynth_core.errors import DPSynthError
+from dpsynth_core.mechanisms.base import Mechanism
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.runs.expected_error import ExpectedError, expected_error
+from dpsynth_core.table.column import Column
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
+from dpsynth_core.table.simulate import simulate_related
+
+RELATIONS = (0.0, 0.3, 0.7)
+"""How strongly simulated columns depend on each other: not at all, moderately, strongly."""
+MAX_ROWS = 50_000
+"""Simulated rows; a table that has more will have a smaller error than is forecast."""
+COARSE_CELLS = 8
+"""Values that a coarser column keeps."""
+MORE_EPSILON = 2
+MIN_COLUMNS = 4
+"""With fewer columns, leaving out half of them is no advice."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """One way to release a table, from public facts."""
+
+    mechanism: Mechanism
+    schema: Schema
+    n: int
+    """Rows of the original."""
+    budget: Budget
+
+    @property
+    def rows(self) -> int:
+        """Rows that are simulated."""
+        return min(self.n, MAX_ROWS)
+
+    @property
+    def seconds(self) -> float:
+        """Expected computing time of its forecast; raises where the mechanism does not fit."""
+        per_row = self.budget.per_row(self.schema.rows_per_person)
+        return len(RELATIONS) * self.mechanism.plan(self.schema, self.rows, per_row).seconds_again
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """Errors on simulated tables whose columns are unrelated, related moderately, and related strongly."""
+
+    rows: int
+    """Rows of each simulated table."""
+    errors: tuple[ExpectedError, ...]
+    """In the order of ``RELATIONS``."""
+
+    @property
+    def column_range(self) -> tuple[float, float]:
+        """Mean error of single columns: the least and the most over the simulated tables."""
+        means = [each.mean_column for each in self.errors]
+        return min(means), max(means)
+
+    @property
+    def pair_range(self) -> tuple[float, float] | None:
+        """The same for pairs; None where there is but one column."""
+        means = [each.mean_pair for each in self.errors if each.mean_pair is not None]
+        return (min(means), max(means)) if means else None
+
+    @property
+    def column_error(self) -> float:
+        return fmean(each.mean_column for each in self.errors)
+
+    @property
+    def pair_error(self) -> float | None:
+        means = [each.mean_pair for each in self.errors if each.mean_pair is not None]
+        return fmean(means) if means else None
+
+
+def forecast(scenario: Scenario, progress: Progress = no_progress) -> Forecast:
+    """Release simulated tables and see how far the releases are from them. No private row is looked at."""
+    errors = []
+    for index, relation in enumerate(RELATIONS):
+        progress("Releasing simulated tables", index / len(RELATIONS))
+        rows = simulate_related(scenario.schema, scenario.rows, relation=relation, seed=index)
+        table = PrivateTable(rows, scenario.schema)
+        errors.append(expected_error(scenario.mechanism, table, scenario.budget, repetitions=1))
+    return Forecast(rows=scenario.rows, errors=tuple(errors))
+
+
+def forecast_each(scenarios: Mapping[str, Scenario], *, progress: Progress = no_progress) -> dict[str, Forecast]:
+    """A forecast for each of several ways; one that the mechanism refuses is left out."""
+    found = {}
+    for index, (name, scenario) in enumerate(scenarios.items()):
+
+        def report(stage: str, done: float, /, *_: object, index: int = index) -> None:
+            progress(stage, (index + done) / len(scenarios))
+
+        try:
+            found[name] = forecast(scenario, report)
+        except DPSynthError:
+            continue
+    return found
+
+
+AS_IT_IS, WITH_DELTA = "as it is", "delta"
+WITH_MORE, FEWER_COLUMNS, COARSER_COLUMNS = "more epsilon", "fewer columns", "coarser columns"
+
+
+def alternatives(scenario: Scenario, delta: Fraction) -> dict[str, Scenario]:
+    """The same release and what could be changed about it: a delta, more epsilon, fewer or coarser columns.
+
+    Args:
+        scenario: The release as it is.
+        delta: What would be granted if it has none.
+    """
+    kind, schema, budget = type(scenario.mechanism), scenario.schema, scenario.budget
+    ways = {AS_IT_IS: scenario}
+    if kind.takes_delta and not budget.delta and delta:
+        ways[WITH_DELTA] = replace(scenario, budget=Budget(epsilon=budget.epsilon, delta=delta))
+    more = Budget(epsilon=budget.epsilon * MORE_EPSILON, delta=budget.delta)
+    ways[WITH_MORE] = replace(scenario, budget=more)
+    if len(schema.names) >= MIN_COLUMNS:
+        ways[FEWER_COLUMNS] = replace(scenario, schema=schema.select(schema.names[: len(schema.names) // 2]))
+    coarse = tuple(_coarser(column) for column in schema)
+    if coarse != schema.columns:
+        ways[COARSER_COLUMNS] = replace(scenario, schema=replace(schema, columns=coarse))
+    return ways
+
+
+def _coarser(column: Column) -> Column:
+    """A few labels instead of many values."""
+    if column.levels <= COARSE_CELLS:
+        return column
+    return Column.from_dict(
+        {
+            "name": column.name,
+            "kind": "ordinal",
+            "categories": [f"part {part}" for part in range(1, COARSE_CELLS + 1)],
+            "nullable": column.nullable,
+            "public": True,
+        }
+    )
