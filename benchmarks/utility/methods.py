@@ -75,7 +75,7 @@ def _independent(table: PrivateTable, budget: Budget, seed: int) -> Made:
 
 def _mechanism(key: str) -> Method:
     def run(table: PrivateTable, budget: Budget, seed: int) -> Made:
-        mechanism = MECHANISMS[key].suggest(table.schema, table.n, budget.epsilon)
+        mechanism = MECHANISMS[key].suggest(table.schema, table.n, budget.epsilon, budget.delta)
         return synthesize(table, mechanism, epsilon=budget.epsilon, delta=budget.delta, seed=seed).sample(), ""
 
     return run
