@@ -8,6 +8,7 @@ from pages.shared.heading import heading
 
 heading("Mechanism")
 
+from pages.shared.comparison.view import point_to_comparison
 from pages.shared.layout import lay_out, needs_schema, next_step
 from pages.shared.mechanism.plan_view import show_plan, show_preview
 from pages.shared.mechanism.view import choose_epsilon, choose_mechanism, choose_parameters, compare_two, save_and_load
@@ -21,6 +22,7 @@ choose_epsilon(session)
 st.header("Which mechanism?", anchor=False)
 choose_mechanism(session, schema, n)
 compare_two(session, schema, n)
+point_to_comparison(schema)
 
 st.header("Parameters", anchor=False)
 choose_parameters(session, schema, n)

@@ -8,6 +8,7 @@ from pages.shared.heading import heading
 
 heading("Synthesize")
 
+from pages.shared.comparison.view import ask_comparison
 from pages.shared.layout import errors_shown, lay_out, needs_schema, next_step
 from pages.shared.synthesize.view import (
     ask_options,
@@ -30,6 +31,7 @@ with errors_shown("Please correct the parameters on the Mechanism page."):
     missing = show_summary(session, config, schema, n)
     ask_to_run(session, config, missing)
     ask_selection(session, schema, n)
+ask_comparison(session, schema)
 
 show_run(session)
 

@@ -14,6 +14,7 @@ from dpsynth_core.charts.columns import show_ticks
 from dpsynth_core.charts.palette import GOOD, ORIGINAL, REFERENCE, SYNTHETIC, WARNING
 from dpsynth_core.charts.theme import Chart, add_band, new_figure, new_panels, plain
 from dpsynth_core.diagnostics.total_variation import coarse
+from dpsynth_core.inference.comparison_power import ComparisonPower
 from dpsynth_core.inference.experiments import ErrorRates
 from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.proportions import Proportion
@@ -75,6 +76,34 @@ def reliability_chart(reliability: Reliability, error: ErrorKind) -> Chart:
 
 def _share(rates: ErrorRates, error: ErrorKind) -> Proportion:
     return rates.type_one if error == "false" else rates.type_two
+
+
+def power_chart(power: ComparisonPower) -> Chart:
+    """The chance to find a difference by the private test and by a synthetic table at the same epsilon, beside it."""
+    tests = [("private test on the original", ORIGINAL, "diamond", power.private)]
+    if power.released is not None:
+        tests.append((f"calibrated test on a release ({power.mechanism})", SYNTHETIC, "circle", power.released))
+    figure = new_figure(
+        x_title="analysts of 100 who would find the difference", y_title="", height=70 + 55 * len(tests)
+    )
+    for name, colour, symbol, chance in tests:
+        least, most = 100 * (chance.estimate - chance.low), 100 * (chance.high - chance.estimate)
+        figure.add_scatter(
+            x=[100 * chance.estimate],
+            y=[name],
+            mode="markers",
+            marker={"color": colour, "symbol": symbol, "size": 12},
+            error_x={"type": "data", "symmetric": False, "array": [most], "arrayminus": [least], "color": colour},
+            hovertemplate=f"{name}<br>%{{x:.0f}} of 100<extra></extra>",
+            showlegend=False,
+        )
+    figure.update_xaxes(range=[-2, 102])
+    figure.update_yaxes(automargin=True, range=[len(tests) - 0.5, -0.5])
+    rows = [
+        {"test": name, "finds it, of 100": 100 * c.estimate, "low": 100 * c.low, "high": 100 * c.high, "runs": c.reps}
+        for name, _, _, c in tests
+    ]
+    return Chart(figure=figure, table=pd.DataFrame(rows), alt=power.sentence)
 
 
 def groups_chart(original: pd.DataFrame | None, synthetic: pd.DataFrame, comparison: GroupComparison) -> Chart:

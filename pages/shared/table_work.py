@@ -10,7 +10,9 @@ import pandas as pd
 
 from dpsynth_core.diagnostics.evaluation import Evaluation
 from dpsynth_core.errors import DPSynthError
+from dpsynth_core.inference.comparison_power import ComparisonPower
 from dpsynth_core.inference.reliability_question import ReliabilityAnswer
+from dpsynth_core.ledger.paid_comparison import PaidComparison
 from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review import Bundle, Decision, Evidence, Publication, release_digest
 from dpsynth_core.runs.configuration import RunConfig, RunResult
@@ -97,6 +99,21 @@ class RunRecord:
         return f"{self.number}: {self.config.mechanism.title}, ε {format_amount(self.config.each.epsilon)}"
 
 
+@dataclass(kw_only=True)
+class ComparisonForm:
+    """What the form for a private test of two groups holds."""
+
+    value: str = ""
+    group: str = ""
+    epsilon: str = ""
+    """As typed; empty: that of the settings or of the release."""
+    delta: str = "1e-6"
+    effect: int = 70
+    """Of 100 random pairs, those that have the larger value in the first group."""
+    share: int = 50
+    """Percent of rows in the first group."""
+
+
 @dataclass(kw_only=True, eq=False)
 class TableWork:
     """Everything that belongs to the table in use; another table gets a new one."""
@@ -137,6 +154,13 @@ class TableWork:
     """Columns that are being compared with the original; none means all."""
     replay: FalseDiscoveryReplay | None = None
     """The last false discovery drawn from nothing."""
+    comparing: ComparisonForm = field(default_factory=ComparisonForm)
+    comparisons: tuple[PaidComparison, ...] = ()
+    """Private tests of two groups in teaching mode; in release mode the account has them."""
+    comparison_problem: DPSynthError | None = None
+    """Why the last one gave no result."""
+    powers: dict[object, ComparisonPower] = field(default_factory=dict)
+    """What such tests would find, by what was asked."""
     publication: Publication = field(default_factory=Publication)
     """What the reviewer says about the table when publishing it."""
     look_recorded: bool = False

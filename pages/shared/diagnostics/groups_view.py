@@ -12,6 +12,8 @@ from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.pair_tests import all_pairs
 from dpsynth_core.inference.reliability_question import ReliabilityAnswer
 from dpsynth_core.teaching.false_discovery import replay_false_discovery
+from pages.shared.comparison.actions import labels_of
+from pages.shared.comparison.view import show_private_test
 from pages.shared.diagnostics.pvalues import (
     PVALUE,
     ask,
@@ -41,6 +43,13 @@ def show_groups(session: Session, run: RunRecord, named: Mapping[str, Result], a
         _side_by_side(work, run, GroupComparison.of(schema, value=value, group=group), as_table)
     with errors_shown("The other columns cannot be tested."):
         _all_columns(work, run, group)
+    with st.expander("Test this on the original, privately", icon=":material/compare_arrows:"):
+        st.markdown(
+            "If this one comparison is what you need to know, spend epsilon on the test itself. Its p-value may be "
+            "published, unlike the numbers above."
+        )
+        first, second = labels_of(schema, group)
+        show_private_test(session, schema, value, group, (first, second), key="diagnostics", run=run)
     st.subheader("How reliable is a low p-value here?", anchor=False)
     with errors_shown("This cannot be worked out."):
         _show_reliability(work, run, value, group, as_table)
