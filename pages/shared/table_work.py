@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -13,7 +14,7 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.comparison_power import ComparisonPower
 from dpsynth_core.inference.reliability_question import ReliabilityAnswer
 from dpsynth_core.ledger.paid_comparison import PaidComparison
-from dpsynth_core.privacy.budget import format_amount
+from dpsynth_core.privacy.budget import Budget, format_amount, sequential
 from dpsynth_core.review import Bundle, Decision, Evidence, Publication, release_digest
 from dpsynth_core.runs.configuration import RunConfig, RunResult
 from dpsynth_core.table.file_layout import FileLayout, layout_of
@@ -216,6 +217,15 @@ class TableWork:
     def run(self, at: int) -> RunRecord:
         """A run by its number."""
         return self.runs[at - 1]
+
+    @property
+    def spent(self) -> Budget:
+        """What all runs cost together, with the private estimates behind them: each of those is paid for once."""
+        used: Counter[PaidEstimate] = Counter()
+        for run in self.runs:
+            used |= Counter(run.result.estimates)
+        estimates = [each.guarantee.budget for each in used.elements() if each.guarantee.budget is not None]
+        return sequential([*(run.config.total for run in self.runs), *estimates])
 
     @property
     def examined(self) -> bool:

@@ -8,7 +8,9 @@ import pytest
 
 from dpsynth_core.errors import BudgetError, DPSynthError, IntakeError, LedgerError, ParameterError, SchemaError
 from dpsynth_core.ledger.accounts import Account
+from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.runs.configuration import RunConfig, execute
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.estimate import NothingFoundError
 from dpsynth_core.table.examples import EXAMPLES
@@ -369,6 +371,17 @@ def test_the_account_remembers_what_an_estimate_has_found(release: Session) -> N
     load_upload(again, "people.csv", CSV)
     load_schema(again, release.schema.to_json().encode())
     assert status(again) == "proven"
+
+
+def test_runs_together_cost_their_sum_and_each_estimate_once(release: Session) -> None:
+    declare_all_public(release, public=True)
+    run(release, "town", Budget.of("0.5", "1e-6"))
+    assert release.schema is not None
+    estimates = open_ledger().estimates(account_in(release).fingerprint)
+    for epsilon in ("1", "0.25"):
+        config = RunConfig(mechanism=MECHANISMS["kd_tree"](), epsilon=epsilon)
+        release.work.add_run(execute(release.work.data.table, release.schema, config, estimates))
+    assert release.work.spent == Budget.of("1.75", "1e-6")
 
 
 @pytest.mark.parametrize("labels", [("1", "2"), ("01", "02")])

@@ -334,3 +334,4 @@ def test_a_finished_run_is_shown_with_its_badge_and_history() -> None:
     assert any("Guarantee: proven" in element.value for element in app.markdown)
     assert len(session.runs) == 2
     assert any(element.label == "Look at run" for element in app.selectbox)
+    assert any("at most as much as a single run at ε 3, δ 0." in element.value for element in app.markdown)

@@ -21,9 +21,10 @@ from dpsynth_core.diagnostics.evaluation import Evaluation, evaluate
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.ledger.ledger import Ledger
-from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.budget import Budget, Cost, Guarantee
 from dpsynth_core.review import Decision, release_bundle, review_report
 from dpsynth_core.review.report import MARK
+from dpsynth_core.review.wording import cost_line
 from dpsynth_core.runs.configuration import RunResult
 from tests.tables.releases import HOSTILE, hostile_outcome, mixed_outcome
 from tests.tables.schemas import mixed_schema, mixed_table
@@ -112,6 +113,19 @@ def test_it_tells_decision_guarantee_facts_and_configuration() -> None:
     assert "By whom: nobody is named as having declared them." in facts
     assert reviewed()[1].summary in quality
     assert '"mechanism": "kd_tree"' in configuration
+
+
+def test_it_tells_what_each_part_of_the_statement_cost() -> None:
+    made, found = reviewed()
+    rows = Cost(label="Synthetic rows", budget=Budget.of(1))
+    bounds = Cost(label="Range of column '<i>age</i>'", budget=Budget.of("0.1", "1e-7"))
+    composed = replace(made, guarantee=Guarantee(status="proven", parts=(rows, bounds)))
+    original = dp.PrivateTable(mixed_table(), mixed_schema())
+    text = review_report(original, made.tables[0], found, outcome=composed, decision=HELD).decode()
+    guarantee = Page(text).sections[1]
+    assert "epsilon 1.1, delta 1e-7" in guarantee
+    assert cost_line(rows) in guarantee
+    assert cost_line(bounds) in guarantee
 
 
 def test_it_tells_who_declared_the_facts_literally() -> None:

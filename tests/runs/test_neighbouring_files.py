@@ -17,7 +17,13 @@ from dpsynth_core.inference.dp_mann_whitney import dp_mann_whitney
 from dpsynth_core.table.file_layout import FileLayout
 
 ROWS, ROW = 2_000, 700
-CHEAP = ("perturbed_histogram", "smoothed_histogram", "kd_grid", "kd_tree", "private_pgm")
+SLOW = {"pmse"}
+NOT_FOLLOWED = {"bayes": "promises no privacy", "dp_gan": "too noisy at this epsilon to show what it was given"}
+PROVEN = [
+    pytest.param(key, marks=pytest.mark.slow) if key in SLOW else key
+    for key in dp.MECHANISMS
+    if key not in NOT_FOLLOWED
+]
 
 
 def schema_of(layout: FileLayout, *columns: dict[str, Any]) -> dp.Schema:
@@ -63,7 +69,7 @@ DATES = schema_of(
 )
 
 
-@pytest.mark.parametrize("mechanism", CHEAP)
+@pytest.mark.parametrize("mechanism", PROVEN)
 def test_one_cell_with_nanoseconds_makes_no_other_date_missing(mechanism: str) -> None:
     days = ["9999-12-31"] * ROWS
     before, after = text_of("day", days), text_of("day", days, b"2024-01-02T03:04:05.123456789")

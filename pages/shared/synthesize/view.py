@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Literal
 
 import streamlit as st
@@ -11,13 +10,12 @@ from dpsynth_core.charts.columns import compare_chart
 from dpsynth_core.charts.runs import spending_chart
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
-from dpsynth_core.privacy.budget import format_amount, sequential
+from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review.export import parquet, safe_csv
 from dpsynth_core.review.wording import ERROR_UNIT, costs, error_lines
 from dpsynth_core.runs.configuration import MAX_COPIES, RunConfig, RunResult
 from dpsynth_core.runs.expected_error import NOT_COVERED
 from dpsynth_core.runs.selection import MAX_RUNS, RUNS_PER_CANDIDATE
-from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.schema import Schema
 from pages.shared.accounts import account_of, remember_look
 from pages.shared.formatting import duration, format_loss
@@ -283,15 +281,10 @@ def show_history(session: Session) -> None:
         }
         for run in reversed(runs)
     ]
-    # An estimate is paid for once, however many runs depend on it.
-    used: Counter[PaidEstimate] = Counter()
-    for run in runs:
-        used |= Counter(run.result.estimates)
-    estimates = [each.guarantee.budget for each in used.elements() if each.guarantee.budget is not None]
-    together = sequential([*(run.config.total for run in runs), *estimates])
+    spent = session.work.spent
     st.markdown(
         "**History.** Together, these runs and the private estimates they use reveal at most as much as a single run "
-        f"at ε = {format_amount(together.epsilon)}."
+        f"at {format_loss(spent.epsilon, spent.delta)}."
     )
     st.dataframe(rows, hide_index=True, alt="The runs on this table")
     chosen = st.selectbox("Look at run", range(len(runs), 0, -1), key="history")
