@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import replace
 
@@ -18,6 +20,8 @@ from dpsynth_core.table.file_layout import layout_of
 from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.schema import Schema
 
+LONG_TABLE = 100_000
+"""Rows from which on columns are encoded on several cores."""
 LAYOUT_NOT_DECLARED = (
     "The file was not read by a layout that the schema declares, so what a row means may depend on the others. "
     'Declare the layout under "file" and read the file by it.'
@@ -59,7 +63,15 @@ class PrivateTable:
         self._n = len(table)
         self._read_as_declared = read_as_declared(table, schema)
         layout = reading_layout(table, schema.file)
-        self._positions = {c.name: codec_for(c, layout).positions(table[c.name]) for c in schema}
+
+        def positions(column: Column) -> Positions:
+            return codec_for(column, layout).positions(table[column.name])
+
+        if len(table) < LONG_TABLE:
+            self._positions = {column.name: positions(column) for column in schema}
+        else:  # columns do not depend on each other, and long arrays are worked on outside the interpreter's lock
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                self._positions = dict(zip(schema.names, pool.map(positions, schema), strict=True))
 
     def __repr__(self) -> str:
         return f"PrivateTable({self.n} rows, columns {', '.join(map(repr, self.schema.names))})"

@@ -305,6 +305,15 @@ def test_more_than_what_is_left_is_refused_and_nothing_runs() -> None:
     assert any("only ε = 1 is left" in element.value for element in app.text)
 
 
+def test_what_is_used_up_is_named_delta_or_epsilon() -> None:
+    session = released()
+    session.settings.pick("private_pgm")
+    session.settings.epsilon, session.settings.grant_delta = "0.5", True
+    said = [element.value for element in synthesize_page(session).text]
+    assert any("only δ = 0 is left" in text for text in said)
+    assert not any("ε = 1 is left" in text for text in said)
+
+
 def test_a_second_run_waits_for_the_first_and_a_seed_is_no_release() -> None:
     session = released()
     session.settings.seed = 3

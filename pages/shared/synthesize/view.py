@@ -95,10 +95,15 @@ def _budget_problems(session: Session, config: RunConfig) -> list[str]:
     account = account_of(session)
     if account is None:
         return ["Open the data set's account on the Data page."]
-    if config.total.epsilon > account.left.epsilon or config.total.delta > account.left.delta:
+    fewer = " or the number of tables" if config.copies > 1 else ""
+    problems = []
+    if config.total.epsilon > account.left.epsilon:
         left = format_amount(account.left.epsilon, up=False)
-        return [f"Lower epsilon or the number of tables: only ε = {left} is left."]
-    return []
+        problems.append(f"Lower epsilon{fewer}: only ε = {left} is left.")
+    if config.total.delta > account.left.delta:
+        left = format_amount(account.left.delta, up=False)
+        problems.append(f"Lower delta{fewer}, or choose a mechanism that needs none: only δ = {left} is left.")
+    return problems
 
 
 def ask_to_run(session: Session, config: RunConfig, missing: list[str]) -> None:
