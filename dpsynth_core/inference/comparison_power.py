@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -26,9 +27,9 @@ from dpsynth_core.inference.calibrated import FEWEST, calibrated_pvalue
 from dpsynth_core.inference.dp_mann_whitney import release_test
 from dpsynth_core.inference.experiments import ALPHA
 from dpsynth_core.inference.group_comparison import GroupComparison
+from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.mann_whitney import effect_size
-from dpsynth_core.inference.null_counts import CountedRelease
-from dpsynth_core.inference.null_rows import row_statistics
+from dpsynth_core.inference.null_simulation import count_simulator
 from dpsynth_core.inference.private_comparison import ComparisonRequest, group_rows
 from dpsynth_core.inference.proportions import UPPER_TAIL, Proportion
 from dpsynth_core.mechanisms.base import Mechanism
@@ -41,13 +42,15 @@ from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
 MIN_EFFECT, MAX_EFFECT = 0.51, 0.99
-PRIVATE_REPS = 400
+PRIVATE_REPS, FEWER_REPS = 400, 200
 MIN_REPS, MAX_REPS = 39, 199
 """Simulated releases without and with the difference."""
 SECONDS, MAX_SECONDS = 15.0, 240.0
 """What the simulated releases should take, and may take at most."""
 ROWS_TO_AIM = 100_000
 """Rows among which labels are dealt to find how strongly they must depend on the value."""
+_STEPS, _SHRINK = 12, 2**-0.5
+"""In which a smaller epsilon is looked for: down to 1/64."""
 _RESAMPLES = 400
 _RUNS_PER_TASK = 4
 
@@ -115,6 +118,9 @@ class ComparisonPower:
     sizes: tuple[int, int]
     """Rows of the two groups in the simulated tables."""
     effect: float
+    enough: float | None = None
+    """About the least epsilon with which the private test finds as much as the release does; None where it finds less,
+    or where the release was not simulated."""
 
     @property
     def sentence(self) -> str:
@@ -133,30 +139,39 @@ class ComparisonPower:
     @property
     def _advice(self) -> str:
         assert self.released is not None  # noqa: S101  asked only then
-        if self.private.low > self.released.high:
-            return "If this comparison is your question, the private test is the better use of epsilon."
         if self.released.low > self.private.high:
             return "Here the synthetic table finds more, and it answers other questions, too."
-        return "The simulation does not tell them apart; a synthetic table answers other questions, too."
+        less = ""
+        if self.enough is not None and self.enough < self.epsilon:
+            less = f" The private test would find as much as the synthetic table with epsilon {self.enough:.2g}."
+        if self.private.low > self.released.high:
+            return f"If this comparison is your question, the private test is the better use of epsilon.{less}"
+        if less:
+            return f"At this epsilon the simulation does not tell them apart.{less}"
+        return "The simulation does not tell them apart, and a synthetic table answers other questions, too."
 
 
 def comparison_power(question: PowerQuestion, progress: Progress = no_progress) -> ComparisonPower:
     """Simulate both tests; raises to cancel where ``progress`` does."""
     deal = LabelDeal.of(question)
-    private = _private_power(question, deal, share_of(progress, 0.0, 0.2))
-    released, problem = None, ""
+    budget = question.request.budget
+    private = PowerEstimate.of(_private_power(question, deal, budget, PRIVATE_REPS, share_of(progress, 0.0, 0.2)))
+    released, enough, problem = None, None, ""
     try:
-        released = _released_power(question, deal, share_of(progress, 0.2, 1.0))
+        released = _released_power(question, deal, share_of(progress, 0.2, 0.9))
     except DPSynthError as error:
         problem = str(error)
+    if released is not None and private.estimate >= released.estimate:
+        enough = _enough(question, deal, released.estimate, share_of(progress, 0.9, 1.0))
     return ComparisonPower(
         private=private,
         released=released,
         problem=problem,
         mechanism=question.mechanism.title,
-        epsilon=float(question.request.budget.epsilon),
+        epsilon=float(budget.epsilon),
         sizes=deal.sizes,
         effect=question.effect,
+        enough=enough,
     )
 
 
@@ -246,17 +261,32 @@ def _strength(values: FloatArray, scores: FloatArray, share: float, effect: floa
     return high
 
 
-def _private_power(question: PowerQuestion, deal: LabelDeal, progress: Progress) -> PowerEstimate:
-    per_row = question.request.budget.per_row(question.schema.rows_per_person)
+def _private_power(
+    question: PowerQuestion, deal: LabelDeal, budget: Budget, reps: int, progress: Progress
+) -> Proportion:
+    per_row = budget.per_row(question.schema.rows_per_person)
     claim, rng = question.request.claim(question.schema), np.random.default_rng([question.seed, 2])
     found = 0
-    for rep in range(PRIVATE_REPS):
-        progress("Simulating private tests", rep / PRIVATE_REPS)
+    for rep in range(reps):
+        progress("Simulating private tests", rep / reps)
         noise = SeededNoise(per_row, int(rng.integers(2**62)))
         first = deal.first(rng, differ=True)
         test = release_test(deal.values, first, noise, claim=claim, left_out=deal.left_out)
         found += test.pvalue <= ALPHA
-    return PowerEstimate.of(Proportion(count=found, reps=PRIVATE_REPS))
+    return Proportion(count=found, reps=reps)
+
+
+def _enough(question: PowerQuestion, deal: LabelDeal, target: float, progress: Progress) -> float:
+    """About the least epsilon with which the private test finds the difference as often as ``target``."""
+    budget, enough = question.request.budget, question.request.budget.epsilon
+    for step in range(1, _STEPS + 1):
+        less = budget.epsilon * Fraction(f"{_SHRINK**step:.2g}")
+        part = share_of(progress, (step - 1) / _STEPS, step / _STEPS)
+        power = _private_power(question, deal, Budget(epsilon=less, delta=budget.delta), FEWER_REPS, part)
+        if power.estimate < target:
+            break
+        enough = less
+    return float(enough)
 
 
 def _released_power(question: PowerQuestion, deal: LabelDeal, progress: Progress) -> PowerEstimate:
@@ -287,15 +317,16 @@ class _Releases:
         return np.array([self._statistic(seed, differ=differ) for seed, differ in orders])
 
     def _statistic(self, seed: int, *, differ: bool) -> float:
-        question, comparisons = self.question, [self.question.comparison]
-        table = self.deal.dealt(comparisons[0], np.random.default_rng(seed), differ=differ)
+        question, rng = self.question, np.random.default_rng(seed)
+        table = self.deal.dealt(question.comparison, rng, differ=differ)
         private = PrivateTable(table, question.schema)
         release = run_mechanism(private, question.mechanism, question.budget, seed=seed)
         synthetic = release.sample()
-        counted = CountedRelease.of(release, comparisons, synthetic)
-        if counted is None:
-            return float(row_statistics(comparisons, synthetic)[0])
-        return float(counted.law.statistic(counted.counts[None], counted.indices)[0])
+        test = GroupTest(comparisons=(question.comparison,))
+        counted = count_simulator(release, test, synthetic)
+        found = None if counted is None else test.on_counts(counted.observed[None], counted.cells, rng)
+        statistics = test.on_rows(synthetic).statistics if found is None else found.statistics[0]
+        return float(statistics[0])
 
 
 def _power(null: FloatArray, signal: FloatArray, rng: np.random.Generator) -> PowerEstimate:

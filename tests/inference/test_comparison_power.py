@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -137,6 +139,9 @@ def test_more_epsilon_finds_more_on_both_sides_and_the_sentence_says_which_is_be
     assert little.released is not None
     assert little.released.estimate < much.released.estimate
     assert "Of 100 analysts with epsilon 0.05" in little.sentence
+    assert much.enough is not None
+    assert much.enough <= 20
+    assert little.enough is None or little.enough <= 0.05
     for power in (little, much):
         assert power.private.low <= power.private.estimate <= power.private.high
 
@@ -157,6 +162,8 @@ def test_advice_follows_from_the_intervals() -> None:
             effect=0.7,
         )
 
+    cheaper = replace(power((0.9, 1, 1), (0.9, 1, 1)), enough=0.25)
+    assert "as much as the synthetic table with epsilon 0.25" in cheaper.sentence
     assert "better use of epsilon" in power((0.8, 0.9, 0.95), (0.1, 0.2, 0.3)).sentence
     assert "finds more" in power((0.1, 0.2, 0.3), (0.8, 0.9, 0.95)).sentence
     assert "does not tell them apart" in power((0.1, 0.3, 0.5), (0.2, 0.4, 0.6)).sentence

@@ -161,8 +161,8 @@ def _show_power(
         st.text(power.sentence)
         as_table = st.toggle("Show as table", key=f"test_power_table_{key}")
         show_chart(power_chart(power), key=f"test_power_{key}", as_table=as_table)
-        source = "simulated rows with your public facts" if run is None else "the released rows"
-        st.caption(f"Simulated from {source}; no private row was looked at. The intervals are the simulation's error.")
+        source = "made-up rows that fit your public facts" if run is None else "the released rows"
+        st.caption(f"Simulated with {source}; no private row was looked at. The intervals are the simulation's error.")
         return
     task = work.tasks.get(POWER)
     mine = task if task is not None and task.about == asked else None
