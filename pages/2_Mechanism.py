@@ -10,6 +10,7 @@ heading("Mechanism")
 
 from pages.shared.comparison.view import point_to_comparison
 from pages.shared.layout import lay_out, needs_schema, next_step
+from pages.shared.mechanism.forecast_view import ask_forecast
 from pages.shared.mechanism.plan_view import show_plan, show_preview
 from pages.shared.mechanism.view import choose_epsilon, choose_mechanism, choose_parameters, compare_two, save_and_load
 
@@ -17,7 +18,7 @@ session = lay_out("pages/2_Mechanism.py")
 schema, n = needs_schema(session)
 
 st.header("How private?", anchor=False)
-choose_epsilon(session)
+choose_epsilon(session, schema, n)
 
 st.header("Which mechanism?", anchor=False)
 choose_mechanism(session, schema, n)
@@ -30,6 +31,7 @@ choose_parameters(session, schema, n)
 st.header("What to expect", anchor=False)
 st.markdown("Everything below follows from public facts. Nothing is spent and no row is looked at.")
 show_plan(session, schema, n)
+ask_forecast(session, schema, n)
 show_preview(session, schema, n)
 save_and_load(session, schema, n)
 next_step("pages/3_Synthesize.py", "Next: synthesize", session.settings.missing(schema, n))

@@ -10,6 +10,7 @@ heading("Synthesize")
 
 from pages.shared.comparison.view import ask_comparison
 from pages.shared.layout import errors_shown, lay_out, needs_schema, next_step
+from pages.shared.mechanism.forecast_view import show_forecast
 from pages.shared.synthesize.view import (
     ask_options,
     ask_selection,
@@ -29,6 +30,7 @@ with errors_shown("Please correct the parameters on the Mechanism page."):
     ask_options(session, schema, n)
     config = session.settings.config(schema, n, teaching=session.mode == "teaching")
     missing = show_summary(session, config, schema, n)
+    show_forecast(session, config, begin=True)
     ask_to_run(session, config, missing)
     ask_selection(session, schema, n)
 ask_comparison(session, schema)

@@ -68,6 +68,11 @@ class Mechanism(ABC):
         """Parameters for this budget from public facts only, with the reason in a sentence."""
 
     @classmethod
+    def delta_gain(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount) -> str:  # noqa: ARG003
+        """What a delta buys at this epsilon, in plain numbers; empty where it makes no difference to what is done."""
+        return ""
+
+    @classmethod
     def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:
         """Settings that the audit runs, by name: as suggested, and others that take another path through the code."""
         return {"as suggested": cls.suggest(schema, n, epsilon)}

@@ -33,8 +33,8 @@ MAX_SECONDS = 30.0
 """Expected computing time of one simulated release beyond which nothing is estimated."""
 SEED = 20_261
 NOT_COVERED = (
-    "It does not include relations between columns that the release never measured, nor detail that is finer than its "
-    "bins: those errors add to it."
+    "The estimate does not include relations between columns that the release never measured, nor detail finer than "
+    "its bins: those errors add to it."
 )
 
 

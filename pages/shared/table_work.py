@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 
 import pandas as pd
@@ -17,6 +19,7 @@ from dpsynth_core.ledger.paid_comparison import PaidComparison
 from dpsynth_core.privacy.budget import Budget, format_amount, sequential
 from dpsynth_core.review import Bundle, Decision, Evidence, Publication, release_digest
 from dpsynth_core.runs.configuration import RunConfig, RunResult
+from dpsynth_core.runs.forecast import Forecast, Scenario
 from dpsynth_core.table.file_layout import FileLayout, layout_of
 from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.private_table import PrivateTable
@@ -57,6 +60,18 @@ class Preview:
     config: RunConfig
     simulated: pd.DataFrame
     synthetic: pd.DataFrame
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ForecastRecord:
+    """Errors to expect, from public facts."""
+
+    scenario: Scenario
+    """The release that it is about."""
+    found: Mapping[str, Forecast]
+    """As it is, and with a delta where there could be one; by the names in ``dpsynth_core.runs.forecast``."""
+    delta: Fraction
+    """The delta that could be granted."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -145,6 +160,7 @@ class TableWork:
     left_out: dict[str, str] = field(default_factory=dict)
     """Columns that the suggestion leaves out, each with the reason."""
     preview: Preview | None = None
+    forecast: ForecastRecord | None = None
     compared_with_original: bool = False
     """Whether a synthetic table was shown beside the original."""
     runs: list[RunRecord] = field(default_factory=list)

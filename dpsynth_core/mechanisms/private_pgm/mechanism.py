@@ -111,16 +111,26 @@ class PrivatePGM(Mechanism):
                 " Pairs would be mostly noise, and counting them would leave less epsilon for the single columns: "
                 "columns are drawn independently."
             )
-        if not budget.delta:
-            with_delta = cls()._allocation(schema, n, Budget(epsilon=budget.epsilon, delta=Fraction(USUAL_DELTA)))
-            if with_delta.first > allocation.first:
-                reason += (
-                    f" A delta of {USUAL_DELTA} would allow about {with_delta.first} rounds with up to "
-                    f"{with_delta.groups} groups per column, and {with_delta.bins} bins."
-                )
+        gain = "" if budget.delta else cls.delta_gain(schema, n, epsilon, USUAL_DELTA)
+        if gain:
+            reason += f" A delta of {USUAL_DELTA} would allow {gain}."
         if n * budget.epsilon < FEW_ROWS:
             reason += " With so few rows at so small an epsilon, expect little but noise."
         return cls(reason=reason)
+
+    @classmethod
+    def delta_gain(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount) -> str:
+        """Rounds, groups and bins with a delta and without."""
+        pure, mixed = (cls()._allocation(schema, n, Budget.of(epsilon, each)) for each in (0, delta))
+        if mixed.first <= pure.first:
+            return ""
+        parts = [
+            f"about {mixed.first} counts of pairs instead of {pure.first or 'none'}",
+            f"up to {mixed.groups} groups per column" + (f" instead of {pure.groups}" if pure.first else ""),
+        ]
+        if mixed.bins != pure.bins:
+            parts.append(f"up to {mixed.bins} bins for numbers instead of {pure.bins}")
+        return ", ".join(parts[:-1]) + f" and {parts[-1]}"
 
     @classmethod
     def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:

@@ -1,17 +1,22 @@
-"""What the Mechanism page does: preview a mechanism on simulated rows."""
+"""What the Mechanism page does: preview a mechanism on simulated rows, and forecast its error."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 from dpsynth_core.errors import DPSynthError
+from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.runs.configuration import RunConfig, RunResult, execute
+from dpsynth_core.runs.forecast import AS_IT_IS, WITH_DELTA, Forecast, Scenario, forecast_each
 from dpsynth_core.table.simulate import simulate_table
+from pages.shared.accounts import account_of
 from pages.shared.session import Session
-from pages.shared.table_work import Preview
+from pages.shared.table_work import ForecastRecord, Preview
 from pages.shared.tasks import Task
 
 PREVIEW = "preview"
+FORECAST = "forecast"
 PREVIEW_ROWS = 20_000
 PREVIEW_SEED = 1
 
@@ -28,3 +33,33 @@ def start_preview(session: Session, config: RunConfig) -> Task:
 
     seeded = replace(config, copies=1, seed=PREVIEW_SEED)
     return work.tasks.start(PREVIEW, "The preview", execute, simulated, work.schema, seeded, about=config, store=store)
+
+
+def scenario_of(session: Session, config: RunConfig) -> Scenario:
+    """What a forecast is about: public facts only."""
+    work = session.work
+    if work.schema is None:
+        raise DPSynthError("The public facts are not complete. Correct them on the Data page.")
+    return Scenario(mechanism=config.mechanism, schema=work.schema, n=work.n, budget=config.fitted)
+
+
+def offered_delta(session: Session) -> Fraction:
+    """A delta that each table could be granted: the one on the page, as far as the account has it."""
+    wanted = Budget.of(1, session.settings.delta).delta
+    if session.mode == "teaching":
+        return wanted
+    account = account_of(session)
+    return Fraction(0) if account is None else min(wanted, account.left.delta / session.settings.copies)
+
+
+def start_forecast(session: Session, scenario: Scenario) -> Task:
+    """Forecast the error of a release, and of the same with a delta where that could be granted."""
+    ways, delta = {AS_IT_IS: scenario}, offered_delta(session)
+    if scenario.mechanism.takes_delta and not scenario.budget.delta and delta:
+        ways[WITH_DELTA] = replace(scenario, budget=Budget(epsilon=scenario.budget.epsilon, delta=delta))
+    work = session.work
+
+    def store(found: dict[str, Forecast]) -> None:
+        work.forecast = ForecastRecord(scenario=scenario, found=found, delta=delta)
+
+    return work.tasks.start(FORECAST, "The forecast", forecast_each, ways, about=scenario, store=store)

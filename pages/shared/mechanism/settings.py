@@ -99,6 +99,11 @@ class MechanismSettings:
         kind = MECHANISMS[key or self.key]
         return self.delta if kind.needs_delta or (kind.takes_delta and self.grant_delta) else "0"
 
+    def use_delta(self, delta: str) -> None:
+        """Grant a delta to a mechanism that can do without one."""
+        self.delta, self.grant_delta = delta, True
+        self.version += 1
+
     def missing(self, schema: Schema, n: int) -> list[str]:
         """What is still to be done on the Mechanism page before anything can run."""
         try:

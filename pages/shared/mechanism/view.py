@@ -10,11 +10,12 @@ from dpsynth_core.charts.privacy import attacker_certainty, split_words
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.mechanisms.parameters import Parameter, parameters
 from dpsynth_core.mechanisms.recommend import WHY_RECOMMENDED, recommended
-from dpsynth_core.privacy.budget import Budget, exact
+from dpsynth_core.privacy.budget import Budget, exact, format_amount
 from dpsynth_core.runs.configuration import RunConfig
 from dpsynth_core.table.schema import Schema
 from pages.shared.formatting import big_number, duration
 from pages.shared.layout import BADGE, errors_shown
+from pages.shared.mechanism.actions import offered_delta
 from pages.shared.mechanism.plan_view import error_text
 from pages.shared.mechanism.settings import EPSILONS
 from pages.shared.session import Session
@@ -27,7 +28,7 @@ SIMILAR = (
 FIELDS_IN_A_ROW = 4
 
 
-def choose_epsilon(session: Session) -> None:
+def choose_epsilon(session: Session, schema: Schema, n: int) -> None:
     """The slider, with both ends named and a plain reading."""
     settings = session.settings
     options = sorted({*EPSILONS, settings.epsilon}, key=float)
@@ -47,21 +48,38 @@ def choose_epsilon(session: Session) -> None:
     st.caption(SIMILAR)
     kind = MECHANISMS[settings.key]
     if kind.takes_delta and not kind.needs_delta:
-        _ask_whether_delta(session)
+        _ask_whether_delta(session, schema, n)
     if exact(settings.delta_of(), parameter="delta"):
         _ask_delta(session)
 
 
-def _ask_whether_delta(session: Session) -> None:
-    settings = session.settings
+def _ask_whether_delta(session: Session, schema: Schema, n: int) -> None:
+    """What a delta would buy, whether the account has one, and the choice."""
+    settings, kind = session.settings, MECHANISMS[session.settings.key]
     granted = st.toggle(
-        f"Allow {MECHANISMS[settings.key].title} a tiny chance of failure (delta, δ)",
+        f"Allow {kind.title} a tiny chance of failure (delta, δ)",
         value=settings.grant_delta,
+        key=f"grant_delta_{settings.version}",
         help="It can then use a kind of noise that adds up more slowly: more accurate at the same epsilon.",
     )
     if granted != settings.grant_delta:
         settings.grant_delta = granted
         st.rerun()
+    if granted:
+        return
+    delta = offered_delta(session)
+    gain = kind.delta_gain(schema, n, settings.epsilon, delta) if delta else ""
+    if session.mode == "release" and not delta:
+        st.caption("The account of this data set has no δ left, so a run with one would be refused.")
+    elif gain:
+        has = "The account of this data set has a δ that this run could use. " if session.mode == "release" else ""
+        st.info(
+            f"{has}With δ = {format_amount(delta, up=False)}, {kind.title} could make {gain}.",
+            icon=":material/lightbulb:",
+        )
+        if st.button("Use this δ", key="use_delta"):
+            settings.use_delta(format_amount(delta, up=False))
+            st.rerun()
 
 
 def _ask_delta(session: Session) -> None:

@@ -7,6 +7,7 @@ from dpsynth_core.ledger.ledger import LedgerCharge
 from dpsynth_core.runs.configuration import RunConfig, execute
 from pages.shared.accounts import open_ledger, paid_estimates
 from pages.shared.formatting import format_loss
+from pages.shared.mechanism.actions import FORECAST
 from pages.shared.mechanism.settings import seconds_for
 from pages.shared.session import Session
 from pages.shared.tasks import Task, runner
@@ -29,6 +30,7 @@ def start(session: Session, config: RunConfig) -> Task:
     # What does not fit is refused before anything is charged, and so is a run that no worker could do.
     seconds = seconds_for(config, work.schema, work.n)
     runner()
+    work.tasks.drop(FORECAST)  # the run needs the worker more
     charge = None if work.data.fingerprint is None else _charge(work.data.fingerprint, config)
     return work.tasks.start(
         RUN,
