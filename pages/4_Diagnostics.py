@@ -9,6 +9,7 @@ from pages.shared.heading import heading
 heading("Diagnostics")
 
 from dpsynth_core.diagnostics import DIAGNOSTICS
+from pages.shared.diagnostics.advice_view import show_advice
 from pages.shared.diagnostics.view import ask_columns, ask_runs, examined, show_mark, show_panel, show_verdict
 from pages.shared.layout import lay_out, needs_run, next_step
 
@@ -25,6 +26,7 @@ if not runs:
 found = examined(session, runs, columns)
 if found:
     show_verdict(found)
+    show_advice(session, found)
     for key in DIAGNOSTICS:
         show_panel(session, key, found)
 

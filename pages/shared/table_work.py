@@ -69,7 +69,7 @@ class ForecastRecord:
     scenario: Scenario
     """The release that it is about."""
     found: Mapping[str, Forecast]
-    """As it is, and with a delta where there could be one; by the names in ``dpsynth_core.runs.forecast``."""
+    """As it is and with changes, by the names in ``dpsynth_core.runs.forecast``."""
     delta: Fraction
     """The delta that could be granted."""
 
@@ -161,6 +161,8 @@ class TableWork:
     """Columns that the suggestion leaves out, each with the reason."""
     preview: Preview | None = None
     forecast: ForecastRecord | None = None
+    advice: ForecastRecord | None = None
+    """What changes would do for a release that turned out to be far from the original."""
     compared_with_original: bool = False
     """Whether a synthetic table was shown beside the original."""
     runs: list[RunRecord] = field(default_factory=list)

@@ -21,7 +21,8 @@ from dpsynth_core.runs.synthesize import synthesize
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.private_table import PrivateTable
 from pages.shared.data.actions import load_example, load_upload
-from pages.shared.diagnostics.actions import examine, next_missing
+from pages.shared.diagnostics import advice_view
+from pages.shared.diagnostics.actions import examine, next_missing, start_advice
 from pages.shared.session import Session
 from tests.waiting.jobs import finish
 from tests.waiting.pages import HOSTILE, assert_only_in_plain_text, page, session_of, texts
@@ -204,3 +205,33 @@ def test_another_regression_takes_the_place_of_the_first_in_every_release() -> N
     sources = set(after[0].tables["coefficients"]["source"])
     assert len(sources) == 4, "the private regressions run at the release's epsilon"
     assert "logistic regression of 'group'" in texts(app)
+
+
+def poor(monkeypatch: pytest.MonkeyPatch) -> Session:
+    """A release that is far apart, without a worker to ask."""
+    monkeypatch.setattr(advice_view, "BEGIN_SECONDS", 0.0)
+    session = ready("teaching", 0.01)
+    assert session.runs[0].evaluations[session.runs[0].result.schema.names].verdict == "poor"
+    return session
+
+
+def test_far_apart_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = diagnostics(poor(monkeypatch))
+    assert any("Why is it far apart?" in element.value for element in app.markdown)
+    assert "of the rows would have to move to another cell" in texts(app)
+    assert any("What would help most?" in button.label for button in app.button)
+
+
+def test_a_release_that_is_not_far_apart_gets_no_advice() -> None:
+    session = ready("teaching", 10.0)
+    assert next(iter(session.runs[0].evaluations.values())).verdict != "poor"
+    assert not any("Why is it far apart?" in element.value for element in diagnostics(session).markdown)
+
+
+def test_far_apart_says_what_would_help_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = poor(monkeypatch)
+    finish(start_advice(session, session.runs[0]).job)
+    app = diagnostics(session)
+    said = [element.value for element in app.markdown]
+    assert any("would help most: the forecast for pairs" in text for text in said)
+    assert any("Epsilon 0.02 instead of 0.01" in str(frame.value) for frame in app.dataframe)

@@ -11,11 +11,14 @@ from dpsynth_core.diagnostics.evaluation import evaluate
 from dpsynth_core.diagnostics.regression import RegressionDiagnostic
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.runs.configuration import RunResult
+from dpsynth_core.runs.forecast import Forecast, Scenario, alternatives, forecast_each
 from dpsynth_core.runs.jobs import on_private_table
-from pages.shared.table_work import RunRecord, TableWork
+from pages.shared.mechanism.actions import offered_delta
+from pages.shared.session import Session
+from pages.shared.table_work import ForecastRecord, RunRecord, TableWork
 from pages.shared.tasks import Task
 
-EXAMINATION = "examination"
+EXAMINATION, ADVICE = "examination", "advice"
 MAX_COMPARED = 4
 """Runs that fit side by side."""
 
@@ -40,6 +43,24 @@ def examine(work: TableWork, run: RunRecord, columns: tuple[str, ...]) -> Task:
         about=(run, columns),
         store=lambda evaluation: run.evaluations.update({columns: evaluation}),
     )
+
+
+def scenario_of_run(work: TableWork, run: RunRecord) -> Scenario:
+    """A release as a forecast sees it: public facts only."""
+    config = run.config
+    return Scenario(mechanism=config.mechanism, schema=run.result.schema, n=work.n, budget=config.fitted)
+
+
+def start_advice(session: Session, run: RunRecord) -> Task:
+    """Forecast what changes would do, in a worker: from public facts, so it spends nothing."""
+    work, delta = session.work, offered_delta(session)
+    scenario = scenario_of_run(work, run)
+
+    def store(found: dict[str, Forecast]) -> None:
+        work.advice = ForecastRecord(scenario=scenario, found=found, delta=delta)
+
+    ways = alternatives(scenario, delta)
+    return work.tasks.start(ADVICE, "The forecast", forecast_each, ways, about=scenario, store=store)
 
 
 def configured(outcome: RunResult) -> tuple[Diagnostic, ...]:

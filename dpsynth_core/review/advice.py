@@ -1,0 +1,94 @@
+"""Why a release is far from its original, and what would help most, in plain sentences with figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from dpsynth_core.diagnostics.causes import Cause, Causes
+from dpsynth_core.privacy.budget import format_amount
+from dpsynth_core.review.wording import share
+from dpsynth_core.runs.forecast import (
+    AS_IT_IS,
+    COARSE_CELLS,
+    COARSER_COLUMNS,
+    FEWER_COLUMNS,
+    MORE_EPSILON,
+    WITH_DELTA,
+    WITH_MORE,
+    Forecast,
+)
+
+MIN_GAIN = 0.1
+"""Share of the forecast error that a change must save to be called a help."""
+REMEDIES: dict[Cause, str] = {
+    "noise": "Noise is the largest part: a delta, more epsilon or fewer columns would make it smaller.",
+    "columns": "Coarse bins are the largest part. More epsilon, a delta or fewer columns allow finer ones.",
+    "relation": "The relation is the largest part: the release has not measured it well. A delta, more epsilon or "
+    "fewer columns let it measure more pairs.",
+}
+
+
+def cause_lines(causes: Causes) -> tuple[str, ...]:
+    """Where a difference comes from; names are as they came.
+
+    Example:
+        >>> for line in cause_lines(Causes(names=("age", "sex"), total=0.31, noise=0.04, columns=0.03, relation=0.24)):
+        ...     print(line)
+        age × sex: 31% of the rows would have to move to another cell.
+        About 4.0% is what noise does at this epsilon.
+        About 3.0% comes from single columns that are off by more than that.
+        About 24% comes from a relation that the release does not have.
+        The relation is the largest part: ... let it measure more pairs.
+    """
+    lines = [f"{' × '.join(causes.names)}: {share(causes.total)} of the rows would have to move to another cell."]
+    if causes.noise is not None:
+        lines.append(f"About {share(causes.noise)} is what noise does at this epsilon.")
+    if len(causes.names) == 1:
+        lines.append(f"About {share(causes.columns)} comes from bins that are too coarse for this column.")
+    else:
+        lines.append(f"About {share(causes.columns)} comes from single columns that are off by more than that.")
+        lines.append(f"About {share(causes.relation)} comes from a relation that the release does not have.")
+    if causes.noise is not None:
+        lines.append(REMEDIES[causes.main])
+    return tuple(lines)
+
+
+def ways_in_words(epsilon: Fraction, delta: Fraction, columns: int) -> dict[str, str]:
+    """What could be changed, as the beginning of a sentence."""
+    return {
+        WITH_DELTA: f"A delta of {format_amount(delta, up=False)}",
+        WITH_MORE: f"Epsilon {format_amount(epsilon * MORE_EPSILON)} instead of {format_amount(epsilon)}",
+        FEWER_COLUMNS: f"{columns // 2} columns instead of {columns}",
+        COARSER_COLUMNS: f"Columns of at most {COARSE_CELLS} values each",
+    }
+
+
+def advice(found: Mapping[str, Forecast], words: Mapping[str, str]) -> str:
+    """What would help most, by the forecast; what the other changes would do is in ``advice_rows``."""
+    if AS_IT_IS not in found:
+        return ""
+    now = headline_error(found[AS_IT_IS])
+    others = {way: headline_error(each) for way, each in found.items() if way != AS_IT_IS}
+    best = min(others, key=lambda way: others[way], default=None)
+    what = "pairs of columns" if found[AS_IT_IS].pair_error is not None else "single columns"
+    if best is None or others[best] > now * (1 - MIN_GAIN):
+        return f"None of these changes would help much: the forecast for {what} is {share(now)} now."
+    return (
+        f"{words[best]} would help most: the forecast for {what} is {share(others[best])} on average, instead of "
+        f"{share(now)}."
+    )
+
+
+def advice_rows(found: Mapping[str, Forecast], words: Mapping[str, str]) -> list[dict[str, str]]:
+    """The forecast of every change, for a table."""
+    rows = []
+    for way, each in found.items():
+        pairs = "" if each.pair_error is None else share(each.pair_error)
+        rows.append({"change": words.get(way, "As it is"), "single columns": share(each.column_error), "pairs": pairs})
+    return rows
+
+
+def headline_error(forecast: Forecast) -> float:
+    """Of pairs, or of single columns where there are no pairs."""
+    return forecast.column_error if forecast.pair_error is None else forecast.pair_error

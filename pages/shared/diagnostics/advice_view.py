@@ -1,0 +1,84 @@
+"""Where a release is far from the original: why, and what would help most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from dpsynth_core.diagnostics import Result, TablePair
+from dpsynth_core.diagnostics.causes import causes
+from dpsynth_core.diagnostics.evaluation import Evaluation
+from dpsynth_core.review.advice import advice, advice_rows, cause_lines, ways_in_words
+from dpsynth_core.runs.forecast import alternatives
+from dpsynth_core.table.private_table import PrivateTable
+from pages.shared.diagnostics.actions import ADVICE, scenario_of_run, start_advice
+from pages.shared.formatting import duration
+from pages.shared.layout import errors_shown
+from pages.shared.mechanism.actions import offered_delta
+from pages.shared.mechanism.forecast_view import BEGIN_SECONDS
+from pages.shared.session import Session
+from pages.shared.table_work import ForecastRecord, RunRecord
+from pages.shared.widgets import plain_list, show_task
+
+EXPLAINED = ("marginals", "pairs")
+"""Diagnostics whose worst item can be divided among its causes."""
+
+
+def show_advice(session: Session, found: Mapping[RunRecord, Evaluation]) -> None:
+    """For the release in detail, if it is far apart in any respect."""
+    run, evaluation = next(iter(found.items()))
+    if evaluation.verdict != "poor":
+        return
+    with st.container(border=True):
+        st.markdown("**Why is it far apart?**")
+        for result in _worst(evaluation):
+            pair = TablePair.of(_private(session, run), run.result.tables[0], result.headline.columns)
+            plain_list(cause_lines(causes(pair, result.headline.columns, run.result.expected_error)))
+        with errors_shown("No change can be forecast."):
+            _show_changes(session, run)
+
+
+def _worst(evaluation: Evaluation) -> list[Result]:
+    """What is far apart; where neither columns nor pairs are, the one that says more."""
+    known = [evaluation[key] for key in EXPLAINED if key in evaluation and evaluation[key].headline.value is not None]
+    return [result for result in known if result.verdict == "poor"] or known[-1:]
+
+
+def _private(session: Session, run: RunRecord) -> PrivateTable:
+    """The original with the facts of the release: those on the Data page may have changed since."""
+    private = session.work.private
+    same = private is not None and private.schema == run.result.schema
+    return private if private is not None and same else PrivateTable(session.work.data.table, run.result.schema)
+
+
+def _show_changes(session: Session, run: RunRecord) -> None:
+    work, scenario = session.work, scenario_of_run(session.work, run)
+    if work.advice is not None and work.advice.scenario == scenario:
+        _show_found(work.advice)
+        return
+    task = work.tasks.get(ADVICE)
+    if task is not None and task.about == scenario:
+        show_task(task, key=ADVICE)
+        if not task.ended_early:
+            return
+    seconds = len(alternatives(scenario, offered_delta(session))) * scenario.seconds
+    begin = task is None and seconds <= BEGIN_SECONDS
+    label = f"What would help most? ({duration(seconds)})"
+    if begin or st.button(label, icon=":material/lightbulb:", key="advice"):
+        start_advice(session, run)
+        st.rerun()
+
+
+def _show_found(record: ForecastRecord) -> None:
+    scenario = record.scenario
+    words = ways_in_words(scenario.budget.epsilon, record.delta, len(scenario.schema.names))
+    st.markdown("**What would help most?**")
+    st.markdown(advice(record.found, words) or "No change can be forecast for this release.")
+    st.dataframe(advice_rows(record.found, words), hide_index=True, alt="The forecast error of every change")
+    st.caption(
+        "Forecasts from public facts: the app ran the mechanism on simulated tables with these columns and this number "
+        "of rows. They say which change helps, not what the error of your table will be. With fewer columns, the "
+        "figures are those of the columns that stay; with coarser ones, finer detail is given up. Another run costs "
+        "epsilon."
+    )
