@@ -224,8 +224,6 @@ def serving(folder: Path) -> Iterator[tuple[str, int]]:
         "app.py",
         "--server.headless",
         "true",
-        "--server.port",
-        str(port),
     ]
     own = {"DPSYNTH_HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp")}
     with (folder / "log").open("wb") as log:
@@ -256,48 +254,63 @@ def charges(home: Path) -> dict[str, list[str]]:
     return found
 
 
-def measure(sessions: int, rounds: int, rows: int) -> None:
-    """All rounds against one server, and what came of it."""
-    with tempfile.TemporaryDirectory() as place, serving(Path(place)) as (url, pid):
-        folder = Path(place)
-        waits, reports, after = Waits(), list[Report](), list[int]()
-        asyncio.run(visit(url, rows, Waits()))  # so that every module is loaded
-        time.sleep(GRACE_SECONDS + 2 * SWEEP_EVERY)
-        before = status(pid)[1]
-        watch = Watch(pid=pid, folders=(folder / "tmp", folder / "home"))
-        threading.Thread(target=watch.run, daemon=True).start()
-        print(f"{sessions} sessions at a time, {rounds} rounds, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-        for number in range(1, rounds + 1):
-            began = time.monotonic()
-            reports += asyncio.run(everybody(url, sessions, rows, waits))
-            time.sleep(GRACE_SECONDS + 2 * SWEEP_EVERY)
-            after.append(status(pid)[1])
-            seconds = time.monotonic() - began
-            print(f"  round {number}: {seconds:.0f} s, server {after[-1] / 2**20:.0f} MB afterwards", flush=True)
-        watch.stopped.set()
-        states = list(charges(folder / "home").values())
-        log = (folder / "log").read_bytes()
-        once = sum(each == ["committed"] for each in states)
-        megabytes = [value / 2**20 for value in (before, watch.peak, watch.peak_all, after[-1])]
-        growth = after[-1] / after[0] - 1
-        results = {
-            "canaries of others in frames, pages and files": sum(len(report.foreign) for report in reports),
+@dataclass(kw_only=True)
+class Findings:
+    """Everything that was seen so far."""
+
+    before: int
+    """The server's memory, in bytes, once every module was loaded."""
+    watch: Watch
+    waits: Waits = field(default_factory=Waits)
+    reports: list[Report] = field(default_factory=list)
+    after: list[int] = field(default_factory=list)
+    """The server's memory after each round."""
+
+    def lines(self, folder: Path) -> Iterator[str]:
+        """In words and numbers."""
+        log, states = (folder / "log").read_bytes(), list(charges(folder / "home").values())
+        before, peak, peak_all, after = (
+            f"{value / 2**20:.0f}" for value in (self.before, self.watch.peak, self.watch.peak_all, self.after[-1])
+        )
+        growth = self.after[-1] / self.after[0] - 1
+        for name, value in {
+            "canaries of others in frames, pages and files": sum(len(report.foreign) for report in self.reports),
             "canaries in the log": len(CANARY.findall(log)),
-            "temporary files with a canary": len(watch.spilled),
+            "temporary files with a canary": len(self.watch.spilled),
             "lines about lost fragments in the log": log.count(b"does not exist anymore"),
             "errors in the log": log.count(b"Traceback"),
-            "frames looked at": f"{sum(report.frames for report in reports):,}",
-            "runs finished": sum(report.runs for report in reports),
-            "downloads complete": sum(report.downloads for report in reports),
-            "accounts charged exactly once": f"{once} of {len(states)}",
-            "longest wait in the queue": f"{waits.queue:.0f} s",
-            "longest wait for a page": f"{waits.page:.1f} s",
-            "server's memory before, peak, after": "{0:.0f}, {1:.0f}, {3:.0f} MB".format(*megabytes),
-            "peak with its workers": f"{megabytes[2]:.0f} MB",
-            "growth from the first round to the last": f"{growth:+.1%}{'' if growth < LEAK else ': a leak'}",
-        }
-        for name, value in results.items():
-            print(f"  {name:48} {value}")
+            "frames looked at": f"{sum(report.frames for report in self.reports):,}",
+            "runs finished": sum(report.runs for report in self.reports),
+            "downloads complete": sum(report.downloads for report in self.reports),
+            "accounts charged exactly once": f"{states.count(['committed'])} of {len(states)}",
+            "longest wait in the queue": f"{self.waits.queue:.0f} s",
+            "longest wait for a page": f"{self.waits.page:.1f} s",
+            "server's memory before, peak, after": f"{before}, {peak}, {after} MB",
+            "peak with its workers": f"{peak_all} MB",
+            "growth since the first round": f"{growth:+.1%}{'' if growth < LEAK else ': a leak'}",
+        }.items():
+            yield f"  {name:48} {value}"
+
+
+def measure(sessions: int, rounds: int, rows: int) -> None:
+    """All rounds against one server; what came of them is printed after each, because they take long."""
+    with tempfile.TemporaryDirectory() as place, serving(Path(place)) as (url, pid):
+        folder = Path(place)
+        asyncio.run(visit(url, rows, Waits()))  # so that every module is loaded
+        time.sleep(GRACE_SECONDS + 2 * SWEEP_EVERY)
+        watch = Watch(pid=pid, folders=(folder / "tmp", folder / "home"))
+        threading.Thread(target=watch.run, daemon=True).start()
+        findings = Findings(before=status(pid)[1], watch=watch)
+        for number in range(1, rounds + 1):
+            began = time.monotonic()
+            findings.reports += asyncio.run(everybody(url, sessions, rows, findings.waits))
+            seconds = time.monotonic() - began
+            time.sleep(GRACE_SECONDS + 2 * SWEEP_EVERY)
+            findings.after.append(status(pid)[1])
+            machine = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+            print(f"{sessions} sessions at a time, round {number} of {rounds}, {seconds:.0f} s ({machine})")
+            print(*findings.lines(folder), sep="\n", flush=True)
+        watch.stopped.set()
 
 
 async def everybody(url: str, sessions: int, rows: int, waits: Waits) -> list[Report]:

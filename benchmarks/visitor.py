@@ -23,7 +23,7 @@ from websockets.asyncio.client import ClientConnection, connect
 COOKIE = "_streamlit_xsrf"
 PATIENCE = 1800.0
 """Seconds after which something that should have happened counts as not happening."""
-FAILED = ("The run failed.", "cannot be used.", "was not started.", "Traceback")
+PROBLEMS = ("The run failed.", "cannot be used.", "was not started.", "Traceback")
 
 
 @dataclass(kw_only=True)
@@ -42,6 +42,8 @@ class Visitor:
     url: str
     canaries: re.Pattern[bytes]
     """What to look for in everything that arrives."""
+    problems: tuple[str, ...] = PROBLEMS
+    """Words that end a visit."""
     seen: set[bytes] = field(default_factory=set)
     """Every canary that arrived, in frames or in files."""
     frames: int = 0
@@ -107,9 +109,9 @@ class Visitor:
         """A box."""
         await self._change(await self.there("checkbox", label), bool_value=True)
 
-    async def upload(self, name: str, content: bytes) -> None:
+    async def upload(self, name: str, content: bytes, *, label: str = "") -> None:
         """Hand over a file."""
-        uploader = await self.there("file_uploader", "")
+        uploader = await self.there("file_uploader", label)
         request = BackMsg()
         request.file_urls_request.request_id = uuid.uuid4().hex
         request.file_urls_request.file_names.append(name)
@@ -147,6 +149,10 @@ class Visitor:
         kinds = ("alert", "markdown", "text")
         return "\n".join(shown.element.body for kind in kinds for shown in self._all(kind))
 
+    def usable(self, label: str) -> bool:
+        """Whether there is such a button and it can be pressed."""
+        return self._get("button", lambda proto: proto.label == label and not proto.disabled) is not None
+
     async def there(self, kind: str, label: str) -> _Shown:
         """A control, once it is there and can be used."""
         return await self.until(lambda: self._get(kind, lambda proto: label in proto.label and not proto.disabled))
@@ -157,7 +163,7 @@ class Visitor:
         while True:
             if found := condition():
                 return found
-            problem = next((words for words in FAILED if words in self.text), None)
+            problem = next((words for words in self.problems if words in self.text), None)
             assert problem is None, f"{problem}\n{self.text[-2000:]}"
             assert time.monotonic() < end, f"nothing happened:\n{self.text[-2000:]}"
             async with self._finished:

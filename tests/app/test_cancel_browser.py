@@ -1,0 +1,94 @@
+"""The Cancel button, on 300,000 rows: whatever is running ends within two seconds, seen from the page."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from dpsynth_core.diagnostics import DIAGNOSTICS
+from dpsynth_core.mechanisms import MECHANISMS
+from dpsynth_core.table.examples import EXAMPLES
+from tests.waiting.browser import MINUTE, fill_in, go, press, quiet
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+Visit = Callable[[], Page]
+ROWS = 300_000
+PROMISED = 2.0
+"""Seconds."""
+PERCENT = re.compile(r" · (\d+)%")
+
+
+def with_many_rows(page: Page) -> Page:
+    """Two groups that differ, which every diagnostic has something to say about."""
+    press(page, "Try an example")
+    quiet(page).get_by_role("combobox", name="Example").click()
+    page.get_by_role("option", name=EXAMPLES["two_groups_signal"].title).click()
+    fill_in(quiet(page).get_by_role("spinbutton", name="Rows to simulate"), str(ROWS))
+    press(page, "Use this example")
+    expect(page.get_by_text(f"{ROWS:,} rows, 2 columns")).to_be_visible()
+    return page
+
+
+def done(page: Page) -> float:
+    """The share that is done, as the page says."""
+    text = page.get_by_text(PERCENT)
+    found = PERCENT.search(text.first.inner_text()) if text.count() else None
+    return int(found[1]) / 100 if found else 0.0
+
+
+def cancel(page: Page, what: str) -> float:
+    """Press the button; returns the seconds until the page says that it is over."""
+    button = page.get_by_role("button", name="Cancel", exact=True)
+    began = time.monotonic()
+    button.click()
+    expect(page.get_by_text(f"{what} was cancelled.")).to_be_visible()
+    return time.monotonic() - began
+
+
+def test_every_mechanism_is_cancelled_within_two_seconds(visit: Visit) -> None:
+    page = with_many_rows(visit())
+    taken, refused = {}, []
+    for key, kind in MECHANISMS.items():
+        go(page, "Mechanism")
+        expect(page.get_by_role("heading", name="What to expect")).to_be_visible()
+        if not quiet(page).get_by_role("button", name=f"{kind.title} is chosen", exact=True).count():
+            press(page, f"Choose {kind.title}")
+        go(page, "Synthesize")
+        expect(page.get_by_role("heading", name="What will be made")).to_be_visible()
+        fill_in(quiet(page).get_by_role("spinbutton", name="Synthetic tables"), "20")
+        if quiet(page).get_by_role("button", name="Synthesize", exact=True).is_disabled():
+            refused.append(key)
+            continue
+        press(page, "Synthesize")
+        expect(page.get_by_text(re.compile(r"table \d+ of 20"))).to_be_visible(timeout=3 * MINUTE)
+        taken[key] = cancel(page, "The run")
+    print({key: round(seconds, 2) for key, seconds in taken.items()}, "refused:", refused)
+    assert len(taken) >= len(MECHANISMS) - len(refused) > len(MECHANISMS) / 2
+    assert max(taken.values()) < PROMISED, taken
+
+
+def test_every_diagnostic_is_cancelled_within_two_seconds(visit: Visit) -> None:
+    page = with_many_rows(visit())
+    go(page, "Mechanism")
+    press(page, "Choose Perturbed histogram")
+    go(page, "Synthesize")
+    press(page, "Synthesize")
+    expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible(timeout=2 * MINUTE)
+    go(page, "Diagnostics")
+    taken = {}
+    for step, key in enumerate(DIAGNOSTICS):
+        if step:
+            quiet(page).get_by_role("button", name=re.compile("with the original$")).click()
+        expect(page.get_by_role("button", name="Cancel", exact=True)).to_be_visible()
+        end = time.monotonic() + 600
+        while done(page) <= step / len(DIAGNOSTICS) and not page.get_by_text("Verdict").count():
+            assert time.monotonic() < end, key
+            page.wait_for_timeout(50)
+        taken[key] = cancel(page, "The comparison")
+    print({key: round(seconds, 2) for key, seconds in taken.items()})
+    assert max(taken.values()) < PROMISED, taken
