@@ -13,7 +13,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
 from streamlit.runtime import Runtime
@@ -147,14 +147,6 @@ class Memory:
         }
 
 
-@dataclass(kw_only=True)
-class _Connections:
-    """The browser tabs of one session. Times are monotonic seconds."""
-
-    ids: set[str] = field(default_factory=set)
-    last_connected: float = 0.0
-
-
 class Presence:
     """Notices when the last tab of a session has been closed.
 
@@ -168,6 +160,7 @@ class Presence:
         *,
         grace_seconds: float = GRACE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
+        forget_tab: Callable[[str], None] | None = None,
         after_sweep: Callable[[], None] | None = None,
     ) -> None:
         """Watch nobody yet.
@@ -176,11 +169,12 @@ class Presence:
             connected: Whether a tab's connection is open.
             grace_seconds: How long a session may be without one.
             clock: Monotonic seconds.
+            forget_tab: Removes what a tab that was closed has left behind.
             after_sweep: What else to do from time to time.
         """
         self._connected, self._grace, self._clock = connected, grace_seconds, clock
-        self._after_sweep = after_sweep
-        self._watched: dict[Visitor, _Connections] = {}
+        self._forget_tab, self._after_sweep = forget_tab, after_sweep
+        self._watched: dict[Visitor, dict[str, float]] = {}  # when each tab was last seen connected
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
@@ -189,34 +183,37 @@ class Presence:
         if not self._connected(tab):
             return  # a page without a browser, as in tests: nobody can close it
         with self._lock:
-            connections = self._watched.setdefault(session, _Connections())
-            connections.ids.add(tab)
-            connections.last_connected = self._clock()
+            self._watched.setdefault(session, {})[tab] = self._clock()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._watch, daemon=True)
                 self._thread.start()
 
     def sweep(self) -> None:
-        """Tell every session that has been without a connection for too long."""
-        now = self._clock()
+        """Forget every tab that was closed for too long, and tell every session that has lost its last one."""
         with self._lock:
-            gone = [session for session, tabs in self._watched.items() if self._has_gone(tabs, now)]
+            closed = {session: self._closed(tabs) for session, tabs in self._watched.items()}
+            gone = [session for session, tabs in self._watched.items() if not tabs]
             for session in gone:
                 del self._watched[session]
+        if self._forget_tab is not None:
+            for tab in (tab for tabs in closed.values() for tab in tabs):
+                self._forget_tab(tab)
         for session in gone:
             session.abandon()
+
+    def _closed(self, tabs: dict[str, float]) -> list[str]:
+        """Take the tabs out that have been closed for too long."""
+        now = self._clock()
+        tabs.update({tab: now for tab in tabs if self._connected(tab)})
+        closed = [tab for tab, seen in tabs.items() if now - seen > self._grace]
+        for tab in closed:
+            del tabs[tab]
+        return closed
 
     def connected(self, session: Visitor) -> bool:
         """Whether a tab shows this session."""
         with self._lock:
-            tabs = self._watched.get(session)
-            return tabs is not None and any(self._connected(tab) for tab in tabs.ids)
-
-    def _has_gone(self, tabs: _Connections, now: float) -> bool:
-        tabs.ids = {tab for tab in tabs.ids if self._connected(tab)}
-        if tabs.ids:
-            tabs.last_connected = now
-        return now - tabs.last_connected > self._grace
+            return any(self._connected(tab) for tab in self._watched.get(session, ()))
 
     def _watch(self) -> None:
         while True:
@@ -229,6 +226,12 @@ class Presence:
 def tab_is_connected(tab: str) -> bool:
     """Whether a browser tab has its connection, by Streamlit's own name for it."""
     return Runtime.exists() and Runtime.instance().is_active_session(tab)
+
+
+def _forget_uploads(tab: str) -> None:
+    """Streamlit keeps the files that a tab has uploaded for a while after it was closed, perhaps for long."""
+    if Runtime.exists():
+        Runtime.instance().uploaded_file_mgr.remove_session_files(tab)
 
 
 def browser_of(cookie: str) -> str:
@@ -246,4 +249,6 @@ def browser_of(cookie: str) -> str:
 
 
 MEMORY = Memory()
-PRESENCE: Presence = Presence(tab_is_connected, after_sweep=lambda: MEMORY.sweep(PRESENCE.connected))
+PRESENCE: Presence = Presence(
+    tab_is_connected, forget_tab=_forget_uploads, after_sweep=lambda: MEMORY.sweep(PRESENCE.connected)
+)

@@ -51,6 +51,8 @@ class Session:
     """The work on the table in use; None before one is chosen."""
     draft_version: int = 0
     """Counts the changes made other than by typing, so that the schema editor starts afresh from the draft."""
+    tables_used: int = 0
+    """Counts the tables; with each, the page's uploader begins afresh and lets go of the file before."""
     settings: MechanismSettings = field(default_factory=MechanismSettings)
     """Mechanism, epsilon and parameters."""
     tradeoffs: Tradeoffs = field(default_factory=Tradeoffs)
@@ -100,6 +102,7 @@ class Session:
         self.downloads.clear()
         self.current, self.dropped = work, None
         self.draft_version += 1
+        self.tables_used += 1
 
     @property
     def tasks(self) -> Iterator[Tasks]:

@@ -120,9 +120,9 @@ def test_a_simulated_example_asks_how_many_rows() -> None:
 def test_in_teaching_mode_a_file_must_first_be_called_public() -> None:
     app = data_page()
     settled(app.radio(key="source").set_value("file").run())
-    assert app.file_uploader(key="upload_teaching").proto.disabled
+    assert app.file_uploader(key="upload_teaching_0").proto.disabled
     settled(app.checkbox(key="upload_is_public").check().run())
-    assert not app.file_uploader(key="upload_teaching").proto.disabled
+    assert not app.file_uploader(key="upload_teaching_0").proto.disabled
 
 
 def test_an_uploaded_file_is_void_until_its_facts_are_public() -> None:

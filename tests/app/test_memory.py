@@ -140,7 +140,10 @@ class Tabs:
     def __init__(self) -> None:
         self.open: set[str] = set()
         self.now = 0.0
-        self.presence = Presence(self.open.__contains__, grace_seconds=25, clock=lambda: self.now)
+        self.forgotten: list[str] = []
+        self.presence = Presence(
+            self.open.__contains__, grace_seconds=25, clock=lambda: self.now, forget_tab=self.forgotten.append
+        )
 
     def show(self, visitor: Visitor, tab: str) -> None:
         self.open.add(tab)
@@ -158,6 +161,7 @@ def test_work_is_given_up_within_a_minute_after_the_last_tab_is_closed() -> None
     tabs.open.discard("one")
     tabs.wait(1000)
     assert visitor.left == 0, "the other tab is still there"
+    assert tabs.forgotten == ["one"], "what the closed one has left behind is not needed"
     tabs.open.clear()
     tabs.wait(20)
     assert visitor.left == 0

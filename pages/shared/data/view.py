@@ -100,7 +100,9 @@ def _choose_file(session: Session) -> None:
         allowed = st.checkbox("This file holds only public or simulated data.", key="upload_is_public")
         st.caption("For private data switch to release mode above.")
     file = st.file_uploader(
-        "CSV, TSV, Parquet or Excel (.xlsx), at most 200 MB", disabled=not allowed, key=f"upload_{session.mode}"
+        "CSV, TSV, Parquet or Excel (.xlsx), at most 200 MB",
+        disabled=not allowed,
+        key=f"upload_{session.mode}_{session.tables_used}",
     )
     if file is None or not allowed:
         return
