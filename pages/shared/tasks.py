@@ -7,6 +7,7 @@ frees the server's workers.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -87,6 +88,12 @@ class Task:
         """Kill its process, or take it out of the queue. The runner settles its charge, if there is one."""
         if self.active:
             runner().cancel(self.job)
+
+    def wait(self, seconds: float) -> None:
+        """Until it has ended, but not longer: a page that is drawn again too early would have to be drawn twice."""
+        end = time.monotonic() + seconds
+        while self.active and time.monotonic() < end:
+            time.sleep(0.02)
 
 
 class Tasks:

@@ -140,6 +140,7 @@ def _watch(task: Task, *, key: str, private: bool) -> None:
             st.caption(elapsed(job.seconds, task.expected))
         if st.button("Cancel", key=f"cancel_{key}", icon=":material/cancel:"):
             task.cancel()
+            task.wait(LOOK_EVERY)
             st.rerun()
         show_series(task, key=key, private=private)
 

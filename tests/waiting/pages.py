@@ -88,5 +88,6 @@ def upload(app: AppTest, name: str, content: bytes) -> AppTest:
     settled(app.radio(key="source").set_value("file").run())
     if session_of(app).mode == "teaching":
         settled(app.checkbox(key="upload_is_public").check().run())
-    settled(app.file_uploader(key=f"upload_{session_of(app).mode}").upload(name, content).run())
+    session = session_of(app)
+    settled(app.file_uploader(key=f"upload_{session.mode}_{session.tables_used}").upload(name, content).run())
     return click(app, "use_file")
