@@ -33,6 +33,7 @@ SHARED_BY_TESTS = (
     "tests.audit.broken",
     "tests.runs.job_tasks",
     "tests.runs.reading_tasks",
+    "tests.ledger.crashing",
 )
 """What tests may import from tests: helpers, mechanisms broken on purpose, and tasks that workers import by name."""
 SOURCES = sorted(path for path in CORE.rglob("*.py") if path != CORE / "__init__.py")

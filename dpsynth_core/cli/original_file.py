@@ -13,7 +13,7 @@ from dpsynth_core.cli.terminal import hint, read_schema
 from dpsynth_core.errors import DPSynthError, IntakeError, ParameterError
 from dpsynth_core.ledger.accounts import Account, Details
 from dpsynth_core.ledger.file_fingerprint import file_fingerprints
-from dpsynth_core.ledger.ledger import Ledger, LedgerCharge
+from dpsynth_core.ledger.ledger import Ledger, LedgerCharge, installed_ledger
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.privacy.budget import Budget, format_amount
 from dpsynth_core.table.file_layout import FileLayout, layout_of
@@ -94,7 +94,7 @@ class Payer:
         """Where the file's account is, or will be."""
         settings = Settings.from_environment()
         key = settings.installation_key()
-        ledger = Ledger(settings.ledger_url, key=key)
+        ledger = installed_ledger(settings)
         return cls(ledger=ledger, fingerprint=ledger.known_name(file_fingerprints(content, key)))
 
     @property

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+import contextlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import sqlalchemy as sa
 
 from dpsynth_core.errors import LedgerError
+from dpsynth_core.ledger.chain import RESTORE
 from dpsynth_core.ledger.paid_comparison import PaidComparison
 from dpsynth_core.ledger.tables import ACCOUNTS, CHARGES, RESULTS, SETTLEMENTS
 from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.table.json_text import read_json
 from dpsynth_core.table.paid_estimate import PaidEstimate
 
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
 Details: TypeAlias = Mapping[str, JSON]
 ChargeState: TypeAlias = Literal["reserved", "committed", "refunded"]
+MAX_AMOUNT = 2_000
+"""Characters of an amount as it is stored."""
+_AMOUNT = re.compile(r"[0-9]+(/[0-9]+)?")
 ESTIMATE = "estimate"
 """Under which the details of a charge hold what a private estimate has found."""
 COMPARISON = "comparison"
@@ -110,14 +116,24 @@ def find_account(connection: sa.Connection, fingerprint: str, *, lock: bool = Fa
     settled = sa.select(CHARGES, SETTLEMENTS, RESULTS.c.result).join_from(CHARGES, SETTLEMENTS, isouter=True)
     charges = settled.outerjoin(RESULTS, RESULTS.c.charge == CHARGES.c.id)
     mine = charges.where(CHARGES.c.fingerprint == fingerprint).order_by(CHARGES.c.id)
-    return Account(
-        fingerprint=fingerprint,
-        label=row.label,
-        total=_budget(row),
-        rows_per_person=row.rows_per_person,
-        created=datetime.fromisoformat(row.created),
-        entries=tuple(_entry(charge) for charge in connection.execute(mine)),
-    )
+    with readable("account"):
+        return Account(
+            fingerprint=fingerprint,
+            label=row.label,
+            total=_budget(row),
+            rows_per_person=int(row.rows_per_person),
+            created=datetime.fromisoformat(row.created),
+            entries=tuple(_entry(charge) for charge in connection.execute(mine)),
+        )
+
+
+@contextlib.contextmanager
+def readable(what: str) -> Iterator[None]:
+    """What was recorded here can be read; what cannot was changed by something else."""
+    try:
+        yield
+    except (ValueError, TypeError, ZeroDivisionError, RecursionError) as error:
+        raise LedgerError(f"A record of the ledger ({what}) cannot be read: it was changed. {RESTORE}") from error
 
 
 def require_account(connection: sa.Connection, fingerprint: str, *, lock: bool = False) -> Account:
@@ -129,8 +145,10 @@ def require_account(connection: sa.Connection, fingerprint: str, *, lock: bool =
 
 
 def _entry(row: sa.Row[Any]) -> Entry:
+    if row.state not in (None, *get_args(ChargeState)[1:]):
+        raise ValueError("state")
     return Entry(
-        id=row.id,
+        id=int(row.id),
         run_id=row.run_id,
         purpose=row.purpose,
         budget=_budget(row),
@@ -138,9 +156,19 @@ def _entry(row: sa.Row[Any]) -> Entry:
         created=datetime.fromisoformat(row.created),
         settled=datetime.fromisoformat(row.settled) if row.settled else None,
         reason=row.reason or "",
-        details={**json.loads(row.details), **json.loads(row.result or "{}")},
+        details={**_object(row.details), **_object(row.result or "{}")},
     )
 
 
+def _object(text: str) -> dict[str, Any]:
+    return dict(read_json(text))
+
+
 def _budget(row: sa.Row[Any]) -> Budget:
-    return Budget(epsilon=Fraction(row.epsilon), delta=Fraction(row.delta))
+    return Budget(epsilon=_amount(row.epsilon), delta=_amount(row.delta))
+
+
+def _amount(text: str) -> Fraction:
+    if len(text) > MAX_AMOUNT or not _AMOUNT.fullmatch(text):
+        raise ValueError("amount")
+    return Fraction(text)

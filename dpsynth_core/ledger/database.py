@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -44,6 +46,9 @@ def transaction(engine: sa.Engine, *, writes: bool = False) -> Iterator[sa.Conne
     try:
         with engine.connect() as connection:
             connection.execution_options(**{WRITES: writes})
+            if not writes and engine.dialect.name != "sqlite":
+                # All that is read belongs to one moment, as it does in SQLite anyway.
+                connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
                 yield connection
     except IntegrityError:
@@ -69,11 +74,27 @@ def _sqlite_engine(url: sa.URL) -> sa.Engine:
     if ":memory:" in file or url.query.get("mode") == "memory":
         raise LedgerError("A ledger in memory forgets what was spent. Give the absolute path of a file.")
     with contextlib.suppress(OSError):  # What cannot be made cannot be opened either, and is reported then.
-        Path(file.removeprefix("file:")).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_private(Path(file.removeprefix("file:")))
     engine = sa.create_engine(url, poolclass=sa.NullPool, connect_args={"timeout": SQLITE_WAIT_SECONDS})
     sa.event.listen(engine, "connect", _prepare_sqlite)
     sa.event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _make_private(file: Path) -> None:
+    """Create the file, if need be, for this account alone, and take it away from others who may read it."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
+    # SQLite gives the files that it puts beside this one the same rights.
+    restrict(file)
+
+
+def restrict(path: Path) -> None:
+    """Take a file or a folder away from other accounts."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if os.name == "posix" and mode & 0o077:
+        path.chmod(mode & 0o700)
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:

@@ -15,8 +15,10 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from dpsynth_core.errors import LedgerError, ParameterError
+from dpsynth_core.ledger.accounts import readable
 from dpsynth_core.ledger.database import create_tables, database, transaction
 from dpsynth_core.ledger.tables import DECISIONS, LOOKS, TABLES
+from dpsynth_core.table.json_text import read_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +66,7 @@ class DecisionStore:
     def history(self, fingerprint: str) -> tuple[DecisionRow, ...]:
         """Every decision on releases of a data set, oldest first."""
         mine = sa.select(DECISIONS).where(DECISIONS.c.fingerprint == fingerprint).order_by(DECISIONS.c.id)
-        with transaction(self._engine) as connection:
+        with transaction(self._engine) as connection, readable("decision"):
             return tuple(_row(row) for row in connection.execute(mine))
 
     def record_look(self, fingerprint: str) -> None:
@@ -88,5 +90,5 @@ def _row(row: sa.Row[Any]) -> DecisionRow:
         reviewer=row.reviewer,
         note=row.note,
         decided=datetime.fromisoformat(row.decided),
-        details=json.loads(row.details),
+        details=dict(read_json(row.details)),
     )

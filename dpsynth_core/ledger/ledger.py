@@ -17,12 +17,12 @@ Losses are added up. That is a valid limit also when every charge is chosen afte
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import hmac
 import json
 import uuid
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -30,7 +30,20 @@ from sqlalchemy.exc import IntegrityError
 
 from dpsynth_core.errors import BudgetError, LedgerError, ParameterError
 from dpsynth_core.ledger.accounts import Account, Balance, ChargeState, Details, Entry, find_account, require_account
-from dpsynth_core.ledger.database import create_tables, database, transaction
+from dpsynth_core.ledger.chain import (
+    RESTORE,
+    START,
+    Chain,
+    Link,
+    RecordKind,
+    digest_at,
+    has_records,
+    key_digest,
+    last_link,
+)
+from dpsynth_core.ledger.database import WRITES, create_tables, database, transaction
+from dpsynth_core.ledger.head import Head
+from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.ledger.tables import ACCOUNTS, CHARGES, KEYS, RESULTS, SETTLEMENTS, TABLES
 from dpsynth_core.privacy.budget import Budget, format_amount
 from dpsynth_core.table.paid_estimate import PaidEstimate
@@ -76,19 +89,44 @@ class Ledger:
     """Accounts of privacy loss in a database that threads, processes and people share.
 
     A total can be fixed but not raised, and a charge goes through only if it fits, whoever charges meanwhile.
-    The ledger counts what it is told: anyone who can write to the database can rewrite the past.
+    Everything recorded is chained under the key (``dpsynth_core/ledger/chain.py``): a record that was changed, removed
+    or added by anything else is noticed when its account is next read. With a head, so is a ledger that lost its end.
     """
 
-    def __init__(self, url: str, *, key: bytes | None = None) -> None:
+    def __init__(self, url: str, *, key: bytes | None = None, head: Path | None = None) -> None:
         """Connect, creating the tables on first use.
 
         With ``key`` (the installation key) the ledger remembers which key its fingerprints were made with and
         refuses any other: under another key every table would look new and get a new budget.
+
+        Args:
+            url: Of the database.
+            key: The installation key.
+            head: The file that remembers how far the ledger had come; None where nobody does.
         """
         self._engine = database(url)
         create_tables(self._engine, TABLES)
-        if key is not None:
-            self._check_key(hmac.new(key, b"dpsynth ledger key", hashlib.sha256).hexdigest())
+        digest = None if key is None else key_digest(key)
+        self._check_key(digest)
+        self._chain = Chain(key or b"")
+        self._head = None if head is None else Head(file=head, key=key or b"")
+        if (url, digest) in _checked:
+            with self._reading():
+                return  # it is the same ledger, and has not lost its end
+        self.check()
+        _checked.add((url, digest))
+
+    def check(self) -> Link:
+        """See that no record was changed and none is missing; the newest one.
+
+        Raises:
+            LedgerError: The ledger was changed by something other than this program, or lost its end.
+        """
+        with self._reading() as connection:
+            last = self._chain.check(connection)
+        if self._head is not None:
+            self._head.advance(last)  # a crash may have left it behind
+        return last
 
     def open_account(self, fingerprint: str, *, total: Budget, label: str = "", rows_per_person: int = 1) -> Account:
         """The account of a data set, opened with ``total`` if there is none yet."""
@@ -97,11 +135,12 @@ class Ledger:
             raise ParameterError("rows_per_person", rows_per_person, allowed="a whole number, at least 1")
         terms = {"label": label, "rows_per_person": rows_per_person, **_recorded(total)}
         # If another process opens the account at this very moment, its terms apply and are compared below.
-        with contextlib.suppress(IntegrityError), self._transaction(writes=True) as connection:
-            if find_account(connection, fingerprint) is None:
-                connection.execute(ACCOUNTS.insert().values(fingerprint=fingerprint, **terms))
-        with self._transaction() as connection:
-            account = require_account(connection, fingerprint)
+        with contextlib.suppress(IntegrityError), self._writing() as entry:
+            if self._find(entry.connection, fingerprint) is None:
+                entry.connection.execute(ACCOUNTS.insert().values(fingerprint=fingerprint, **terms))
+                entry.link("account", fingerprint)
+        with self._reading() as connection:
+            account = self._require(connection, fingerprint)
         if (account.total, account.rows_per_person) == (total, rows_per_person):
             return account
         raise LedgerError(
@@ -112,8 +151,8 @@ class Ledger:
 
     def account(self, fingerprint: str) -> Account | None:
         """The account of a data set, or None if it was never opened."""
-        with self._transaction() as connection:
-            return find_account(connection, fingerprint)
+        with self._reading() as connection:
+            return self._find(connection, fingerprint)
 
     def estimates(self, fingerprint: str) -> tuple[PaidEstimate, ...]:
         """The private estimates that were charged to a data set, with what they have found."""
@@ -170,20 +209,28 @@ class Ledger:
         run_id = uuid.uuid4().hex if run_id is None else run_id
         _check_text(run_id=run_id, purpose=purpose)
         values = {"run_id": run_id, "purpose": purpose, "details": _json(details)}
+        entered: Entry | None = None
         try:
-            with self._transaction(writes=True) as connection:
-                account = require_account(connection, fingerprint, lock=True)
-                for entry in account.entries:
-                    if entry.run_id == run_id:
-                        _check_repeated(entry, budget)
-                        return LedgerCharge(self, entry, fresh=False)
+            with self._writing() as entry:
+                account = self._require(entry.connection, fingerprint)
+                for known in account.entries:
+                    if known.run_id == run_id:
+                        _check_repeated(known, budget)
+                        return LedgerCharge(self, known, fresh=False)
                 _check_left(account, budget)
                 values |= {"fingerprint": fingerprint, **_recorded(budget)}
-                connection.execute(CHARGES.insert().values(values))
-                newest = require_account(connection, fingerprint).entries[-1]
+                entry.connection.execute(CHARGES.insert().values(values))
+                entered = require_account(entry.connection, fingerprint).entries[-1]
+                entry.link("charge", entered.id)
         except IntegrityError:
             raise _run_conflict(run_id, "another data set") from None
-        return LedgerCharge(self, newest, fresh=True)
+        except _HeadBehindError:
+            # On record, but the head does not know it: a ledger without it would not be noticed, so nothing is drawn.
+            assert entered is not None  # noqa: S101  the head moves after the record
+            with contextlib.suppress(LedgerError):
+                self._settle(entered.id, "refunded", "the ledger's head could not be written, so nothing was drawn")
+            raise
+        return LedgerCharge(self, entered, fresh=True)
 
     def commit(self, charge_id: int, *, result: Details | None = None) -> None:
         """Record that a charge was used, and what for if ``result`` says more; repeating it changes nothing."""
@@ -195,35 +242,127 @@ class Ledger:
         self._settle(charge_id, "refunded", reason)
 
     def _settle(self, charge_id: int, state: ChargeState, reason: str, result: Details | None = None) -> None:
-        with self._transaction(writes=True) as connection:
-            fingerprint = connection.scalar(sa.select(CHARGES.c.fingerprint).where(CHARGES.c.id == charge_id))
+        with self._writing() as entry:
+            fingerprint = entry.connection.scalar(sa.select(CHARGES.c.fingerprint).where(CHARGES.c.id == charge_id))
             if fingerprint is None:
                 raise LedgerError(f"There is no charge {charge_id}. Use the id that reserve returned.")
-            account = require_account(connection, fingerprint, lock=True)
-            present = next(entry.state for entry in account.entries if entry.id == charge_id)
+            account = self._require(entry.connection, fingerprint)
+            present = next(known.state for known in account.entries if known.id == charge_id)
             if present == "reserved":
                 values = {"state": state, "reason": reason, "settled": datetime.now(UTC).isoformat()}
-                connection.execute(SETTLEMENTS.insert().values(charge=charge_id, **values))
+                entry.connection.execute(SETTLEMENTS.insert().values(charge=charge_id, **values))
                 if result is not None:
-                    connection.execute(RESULTS.insert().values(charge=charge_id, result=_json(result)))
+                    entry.connection.execute(RESULTS.insert().values(charge=charge_id, result=_json(result)))
+                entry.link("settlement", charge_id)
             elif present != state:
                 final = f"Charge {charge_id} is {present}, which is final, and cannot be {state}."
                 raise LedgerError(f"{final} Make a new charge for a new run.")
 
-    def _transaction(self, *, writes: bool = False) -> contextlib.AbstractContextManager[sa.Connection]:
-        return transaction(self._engine, writes=writes)
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        # Before the database: it is the head that follows, so what is remembered now must be there a moment later.
+        remembered = self._remembered()
+        with transaction(self._engine) as connection:
+            _check_end(connection, remembered)
+            yield connection
 
-    def _check_key(self, digest: str) -> None:
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[_LedgerEntry]:
+        """A transaction that nobody else writes in; the head follows once it is committed."""
+        remembered = self._remembered()
+        with transaction(self._engine, writes=True) as connection:
+            self._chain.lock(connection)
+            _check_end(connection, remembered)
+            entry = _LedgerEntry(connection=connection, chain=self._chain)
+            yield entry
+        if self._head is not None and entry.last is not None:
+            try:
+                self._head.advance(entry.last)
+            except LedgerError as error:
+                raise _HeadBehindError(str(error)) from error
+
+    def _remembered(self) -> Link:
+        """What the head knows; the empty chain where there is no head."""
+        if self._head is None:
+            return START
+        link = self._head.read()
+        if link is None:
+            raise LedgerError(
+                f"There is an installation key, but the ledger's head at {str(self._head.file)!r} is missing: it was "
+                "removed, or key and ledger come from another machine or an earlier version. See that the ledger is "
+                "the one you expect, then run 'python -m dpsynth_core ledger adopt'."
+            )
+        return link
+
+    def _find(self, connection: sa.Connection, fingerprint: str) -> Account | None:
+        """An account whose records are the ones that were entered."""
+        self._chain.check(connection, fingerprint)
+        return find_account(connection, fingerprint)
+
+    def _require(self, connection: sa.Connection, fingerprint: str) -> Account:
+        self._chain.check(connection, fingerprint)
+        return require_account(connection, fingerprint, lock=connection.get_execution_options().get(WRITES, False))
+
+    def _check_key(self, digest: str | None) -> None:
         stored = sa.select(KEYS.c.digest)
-        with contextlib.suppress(IntegrityError), self._transaction(writes=True) as connection:
-            if connection.scalar(stored) is None:
+        with contextlib.suppress(IntegrityError), transaction(self._engine, writes=True) as connection:
+            known = connection.scalar(stored)
+            if digest is not None and known is None and last_link(connection) == START:
                 connection.execute(KEYS.insert().values(id=1, digest=digest))
-        with self._transaction() as connection:
-            if connection.scalar(stored) != digest:
-                raise LedgerError(
-                    "This ledger was started with another installation key, so its accounts would not be "
-                    "found. Set DPSYNTH_KEY_FILE to the key file that it was started with."
-                )
+        with transaction(self._engine) as connection:
+            known = connection.scalar(stored)
+        if known == digest:
+            return
+        if digest is None:
+            raise LedgerError("This ledger belongs to an installation key. Open it with that key.")
+        raise LedgerError(
+            "This ledger was started with another installation key, so its accounts would not be "
+            "found. Set DPSYNTH_KEY_FILE to the key file that it was started with."
+        )
+
+
+def installed_ledger(settings: Settings | None = None) -> Ledger:
+    """The ledger of this installation, under its key and with its head."""
+    settings = settings or Settings.from_environment()
+    return Ledger(settings.ledger_url, key=settings.installation_key(), head=settings.head_file)
+
+
+_checked: set[tuple[str, str | None]] = set()
+"""Ledgers that this process has checked from their first record on. Accounts are checked whenever they are read."""
+
+
+class _HeadBehindError(LedgerError):
+    """A record is in the ledger, but the head could not be written."""
+
+
+@dataclass(kw_only=True)
+class _LedgerEntry:
+    """A transaction that may add records, each with its link."""
+
+    connection: sa.Connection
+    chain: Chain
+    last: Link | None = None
+
+    def link(self, kind: RecordKind, item: str | int) -> None:
+        """Chain a record that was just inserted."""
+        self.last = self.chain.append(self.connection, kind, item)
+
+
+def _check_end(connection: sa.Connection, remembered: Link) -> None:
+    """Refuse a ledger that is not the one remembered, or has lost its end."""
+    last = last_link(connection)
+    if last.position < remembered.position:
+        raise LedgerError(
+            f"The ledger has {last.position} records, but had {remembered.position} when it was last used here: it was "
+            f"removed, emptied or replaced by an older copy. {RESTORE}"
+        )
+    if digest_at(connection, remembered.position) != remembered.digest:
+        raise LedgerError(f"This is not the ledger that was last used here. {RESTORE}")
+    if last == START and has_records(connection):
+        raise LedgerError(
+            "This ledger comes from an earlier version, which did not protect its records against changes. See that "
+            "it is the one you expect, then run 'python -m dpsynth_core ledger adopt'."
+        )
 
 
 def _check_drawn(charge: LedgerCharge) -> None:

@@ -1,6 +1,7 @@
 """Where an installation keeps its ledger and its secret key.
 
-Three environment variables, all optional: ``DPSYNTH_HOME``, ``DPSYNTH_LEDGER_URL`` and ``DPSYNTH_KEY_FILE``.
+Four environment variables, all optional: ``DPSYNTH_HOME``, ``DPSYNTH_LEDGER_URL``, ``DPSYNTH_KEY_FILE`` and
+``DPSYNTH_HEAD_FILE``.
 People who share a ledger must share the key file too: the key decides under which name a table is found.
 """
 
@@ -18,6 +19,8 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError
 
 from dpsynth_core.errors import DPSynthError, ParameterError
+from dpsynth_core.ledger.database import restrict
+from dpsynth_core.ledger.head import Head, locked, sync_directory
 
 KEY_BYTES = 32
 
@@ -37,15 +40,19 @@ class Settings:
     """SQLAlchemy URL of the ledger; it may hold a password, so it is never printed."""
     key_file: Path
     """File with the secret that fingerprints are keyed with."""
+    head_file: Path
+    """File that remembers how far the ledger had come; by default beside the key."""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Settings:
         """Read the settings; a variable that is missing or empty takes its default."""
         home = _absolute("DPSYNTH_HOME", environ) or platformdirs.user_data_path("dpsynth")
+        key_file = _absolute("DPSYNTH_KEY_FILE", environ) or home / "installation.key"
         return cls(
             home=home,
             ledger_url=_ledger_url(environ.get("DPSYNTH_LEDGER_URL", ""), home),
-            key_file=_absolute("DPSYNTH_KEY_FILE", environ) or home / "installation.key",
+            key_file=key_file,
+            head_file=_absolute("DPSYNTH_HEAD_FILE", environ) or key_file.with_suffix(".head"),
         )
 
     def installation_key(self) -> bytes:
@@ -55,8 +62,10 @@ class Settings:
         table would look new, and its budget would begin afresh.
         """
         if not os.path.lexists(self.key_file):
-            _create_key(self.key_file)
-        return _read_key(self.key_file)
+            _create_key(self.key_file, self.head_file)
+        key = _read_key(self.key_file)
+        _restrict(self.home, self.key_file)
+        return key
 
 
 def _absolute(variable: str, environ: Mapping[str, str]) -> Path | None:
@@ -99,22 +108,31 @@ def _ledger_url(value: str, home: Path) -> str:
     return value
 
 
-def _create_key(path: Path) -> None:
-    """Make the key file in one step, so that no reader ever sees part of a key; the first of several wins."""
+def _create_key(path: Path, head: Path) -> None:
+    """Make the key file in one step, so that no reader ever sees part of a key; the first of several wins.
+
+    The head of its ledger is there before the key: a key without a head comes from elsewhere, or lost it.
+    """
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=".installation.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(os.urandom(KEY_BYTES))
-                file.flush()
-                os.fsync(file.fileno())
-            # Unlike a rename, a link never replaces a key that another process made in the meantime.
-            with contextlib.suppress(FileExistsError):
-                os.link(draft, path)
-        finally:
-            os.unlink(draft)
-        _sync_directory(path.parent)
+        for place in (path, head):
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with locked(head):
+            if os.path.lexists(path):
+                return
+            key = os.urandom(KEY_BYTES)
+            Head(file=head, key=key).start()
+            handle, draft = tempfile.mkstemp(dir=path.parent, prefix=".installation.")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(key)
+                    file.flush()
+                    os.fsync(file.fileno())
+                # Unlike a rename, a link never replaces a key that was put there in the meantime.
+                with contextlib.suppress(FileExistsError):
+                    os.link(draft, path)
+            finally:
+                os.unlink(draft)
+            sync_directory(path.parent)
     except OSError as error:
         raise DPSynthError(
             f"The installation key cannot be created at {str(path)!r}: {error.strerror or error}. Set "
@@ -122,14 +140,18 @@ def _create_key(path: Path) -> None:
         ) from error
 
 
-def _sync_directory(path: Path) -> None:
-    if os.name != "posix":
-        return  # Only POSIX lets a directory be opened and flushed.
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _restrict(home: Path, key_file: Path) -> None:
+    """Keep other accounts of this machine out."""
+    for path in (home, key_file):
+        try:
+            restrict(path)
+        except FileNotFoundError:
+            continue  # key and ledger are both elsewhere
+        except OSError as error:
+            raise DPSynthError(
+                f"Other accounts of this machine can open {str(path)!r}, and it cannot be closed to them: "
+                f"{error.strerror or error}. Its owner must do that, for instance with 'chmod go-rwx'."
+            ) from None
 
 
 def _read_key(path: Path) -> bytes:

@@ -58,3 +58,11 @@ LOOKS = sa.Table(
     *_text("first"),
 )
 """Data sets of which somebody has seen private diagnostics, and since when."""
+CHAIN = sa.Table(
+    "dpsynth_chain",
+    TABLES,
+    sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("fingerprint", sa.String(200), nullable=False, index=True),
+    *_text("kind", "item", "previous", "digest"),
+)
+"""One link for every row of the accounts, the charges and the settlements, in the order in which they were entered."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.ledger.decisions import DecisionStore
-from dpsynth_core.ledger.ledger import Ledger
+from dpsynth_core.ledger.ledger import Ledger, installed_ledger
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.table.paid_estimate import PaidEstimate
 from pages.shared.session import Session
@@ -13,8 +13,7 @@ from pages.shared.table_work import TableWork
 
 def open_ledger() -> Ledger:
     """This installation's ledger."""
-    settings = Settings.from_environment()
-    return Ledger(settings.ledger_url, key=settings.installation_key())
+    return installed_ledger()
 
 
 def decision_store() -> DecisionStore:

@@ -68,7 +68,10 @@ def test_the_key_is_made_once_and_kept_private(tmp_path: Path) -> None:
     key = settings.installation_key()
     assert len(key) == 32
     assert settings.installation_key() == key
-    assert os.listdir(settings.home) == ["installation.key"]
+    assert {name for name in os.listdir(settings.home) if not name.startswith(".")} == {
+        "installation.key",
+        "installation.head",
+    }
     if os.name == "posix":
         assert stat.S_IMODE(settings.key_file.stat().st_mode) == 0o600
         assert stat.S_IMODE(settings.home.stat().st_mode) == 0o700
@@ -85,7 +88,10 @@ def test_all_who_start_at_once_get_the_same_key(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(starters) as pool:
         assert len(set(pool.map(start, range(starters)))) == 1
-    assert os.listdir(settings.home) == ["installation.key"]
+    assert {name for name in os.listdir(settings.home) if not name.startswith(".")} == {
+        "installation.key",
+        "installation.head",
+    }
 
 
 def test_a_key_made_meanwhile_is_never_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
