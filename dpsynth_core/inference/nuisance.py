@@ -84,6 +84,10 @@ def rounded_sizes(sizes: FloatArray, n: int) -> IntArray:
     scaled = np.maximum(sizes, 0.0)
     scaled *= n / np.maximum(scaled.sum(axis=1, keepdims=True), 1e-300)
     whole = np.maximum(np.rint(scaled).astype(np.int64), np.int64(n >= 2 * sizes.shape[1]))
-    largest = whole.argmax(axis=1)
-    whole[np.arange(len(whole)), largest] += n - whole.sum(axis=1)
+    largest, lines = whole.argmax(axis=1), np.arange(len(whole))
+    whole[lines, largest] += n - whole.sum(axis=1)
+    for line in np.flatnonzero(whole[lines, largest] < 0):  # many small groups, all of them rounded up
+        whole[line] = np.floor(scaled[line])
+        left = np.argsort(whole[line] - scaled[line], kind="stable")[: n - int(whole[line].sum())]
+        whole[line, left] += 1
     return whole

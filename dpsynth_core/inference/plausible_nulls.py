@@ -22,6 +22,8 @@ from dpsynth_core.progress import Progress, no_progress, share_of
 
 MAX_Z = 3.0
 """A null is plausible if no summary of the release is further off, in standard deviations over its releases."""
+MAX_GROUPS = 16
+"""Cells of the group column up to which each one's share is compared; beyond, it is a number cut into cells."""
 CUTS = 8
 """Parts of the values' order whose shares are compared."""
 MIN_STD = 1e-3
@@ -191,10 +193,21 @@ def candidates(
         chances=_normalised(2 * estimate.chances - again.chances),
     )
     nulls = [*_each(again), *_each(mirrored)]
+    if simulator.test.group.is_numeric:
+        return nulls + _other_numbers(simulator, estimate, effort)
     for shape in _shapes(estimate.chances[0], effort, nullable=simulator.test.value.nullable):
         for sizes in _sizes(estimate.sizes[0], effort.fractions, n):
             nulls.append(Nuisance(sizes=sizes[None], chances=shape[None]))
     return nulls
+
+
+def _other_numbers(simulator: NullSimulator, estimate: Nuisance, effort: Effort) -> list[Nuisance]:
+    """Where both columns are numbers: other shapes of the one, then of the other."""
+    sizes, chances, n = estimate.sizes[0], estimate.chances[0], simulator.n
+    of_values = _shapes(chances, effort, nullable=simulator.test.value.nullable)
+    of_group = _shapes(sizes / n, effort, nullable=simulator.test.group.nullable)
+    nulls = [Nuisance(sizes=sizes[None], chances=shape[None]) for shape in of_values]
+    return nulls + [Nuisance(sizes=rounded_sizes(n * shape[None], n), chances=chances[None]) for shape in of_group]
 
 
 def _each(nuisance: Nuisance) -> list[Nuisance]:
@@ -250,11 +263,17 @@ def summaries(counts: FloatArray) -> FloatArray:
     """
     share = counts / counts.sum(axis=(1, 2), keepdims=True)
     groups, values = share.sum(axis=2), share.sum(axis=1)
-    cuts = np.unique(np.linspace(0, values.shape[1], CUTS + 1).astype(int)[1:-1])
-    cumulative = np.cumsum(values, axis=1)[:, cuts[cuts > 0] - 1]
+    if groups.shape[1] > MAX_GROUPS:  # cells of a number rather than labels
+        groups = np.column_stack([_cumulative(groups), groups[:, -1:]])
+    cumulative = _cumulative(values)
     occupied = (values > 0).mean(axis=1, keepdims=True)
     uneven = np.log((values**2).sum(axis=1, keepdims=True))
     return np.concatenate([groups[:, :-1], cumulative, occupied, uneven], axis=1)
+
+
+def _cumulative(shares: FloatArray) -> FloatArray:
+    cuts = np.unique(np.linspace(0, shares.shape[1], CUTS + 1).astype(int)[1:-1])
+    return np.asarray(np.cumsum(shares, axis=1)[:, cuts[cuts > 0] - 1])
 
 
 def is_plausible(seen: FloatArray, simulated: FloatArray, usual: FloatArray) -> bool:
