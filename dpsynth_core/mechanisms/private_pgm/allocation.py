@@ -24,6 +24,10 @@ ROWS_PER_STD = 3.0
 PAIR_ROWS_PER_STD = 2.5
 """The same for a cell of a pair."""
 MIN_BINS, MAX_BINS, MIN_GROUPS, MAX_GROUPS = 4, 256, 2, 16
+LARGE_COLUMN = 32
+"""Bins beyond which a column gets no more of the budget: it is mostly asked about in coarser terms."""
+LARGE_COLUMN = 32
+"""Bins beyond which a column gets no more of the budget: it is mostly asked about in coarser terms."""
 TYPICAL_GROUPS = 4
 """Groups of a column for which the value of pairs is judged; a column with fewer bins counts with those."""
 MAX_TREE_ERROR = 0.06
@@ -141,7 +145,8 @@ def _column_shares(schema: Schema, bins: int, share: Fraction, *, gaussian: bool
     # The error of a column is its cells times the noise on each. With Laplace noise of scale 1/e_j the sum over columns
     # of k_j / e_j is smallest for e_j ~ k_j^(1/2); with Gaussian noise, where squares are shared, for k_j^(2/3).
     power = 2 / 3 if gaussian else 1 / 2
-    weights = {column.name: Fraction(round(_expected_bins(column, bins) ** power * 1000)) for column in schema}
+    sizes = {column.name: min(_expected_bins(column, bins), LARGE_COLUMN) for column in schema}
+    weights = {name: Fraction(round(size**power * 1000)) for name, size in sizes.items()}
     total = sum(weights.values())
     return {name: share * weight / total for name, weight in weights.items()}
 

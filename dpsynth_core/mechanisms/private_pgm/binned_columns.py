@@ -15,6 +15,11 @@ from dpsynth_core.mechanisms.private_pgm.graphical_model import ConditionalTable
 from dpsynth_core.mechanisms.private_pgm.measuring import Measurer
 from dpsynth_core.table.private_table import PrivateTable
 
+MIN_LEVEL = 3
+"""Groups of a column in its coarsest gathering."""
+LIGHT = 0.25
+"""Part of an equal share of the rows below which a cell shares its group with a neighbour."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class BinnedColumn:
@@ -24,20 +29,20 @@ class BinnedColumn:
     counts: FloatArray
     """Rows in each bin, with the noise smoothed out."""
     groups: IntArray
+    """The group of each bin."""
     std: float
     """Of the noise on a bin's count."""
+    levels: tuple[IntArray, ...]
+    """Coarser and coarser gatherings of the groups, from each group as its own."""
 
     @property
     def size(self) -> int:
         return int(self.groups.max()) + 1
 
-    @property
-    def group_counts(self) -> FloatArray:
-        return np.bincount(self.groups, weights=self.counts, minlength=self.size).astype(np.float64)
-
     def measurement(self, variable: int) -> Measurement:
+        counts = np.bincount(self.groups, weights=self.counts, minlength=self.size).astype(np.float64)
         std = self.std * float(np.sqrt(len(self.counts) / self.size))
-        return Measurement(clique=(variable,), values=self.group_counts, std=std)
+        return Measurement(clique=(variable,), values=counts, std=std)
 
     def bins_given_group(self, group: int, bin_: int) -> ConditionalTable:
         joint = np.zeros((self.size, len(self.counts)))
@@ -69,14 +74,31 @@ def measure_column(table: PrivateTable, bins: Bins, measurer: Measurer, allocati
         counts = ordered_counts(values, bins.widths, std, table.n)
     else:
         counts = category_counts(values, std, table.n)
-    return BinnedColumn(bins=bins, counts=counts, groups=group_bins(bins, counts, allocation.groups), std=std)
+    groups = group_bins(bins, counts, allocation.groups)
+    return BinnedColumn(bins=bins, counts=counts, groups=groups, std=std, levels=_levels(bins, counts, groups))
+
+
+def _levels(bins: Bins, counts: FloatArray, groups: IntArray) -> tuple[IntArray, ...]:
+    """The groups themselves, then about half as many, and so on down to a few."""
+    size = int(groups.max()) + 1
+    levels = [np.arange(size)]
+    while size > MIN_LEVEL:
+        size = max(MIN_LEVEL, (size + 1) // 2)
+        coarse = group_bins(bins, counts, size)
+        # A group goes where most of its rows go, so that coarser groups are made of finer ones.
+        votes = np.zeros((len(levels[0]), int(coarse.max()) + 1))
+        np.add.at(votes, (groups, coarse), counts + 1e-9)
+        levels.append(np.unique(votes.argmax(axis=1), return_inverse=True)[1].astype(np.int64))
+    return tuple(levels)
 
 
 def group_bins(bins: Bins, counts: FloatArray, max_groups: int) -> IntArray:
-    """The group of each bin, from noisy counts alone: runs of about equal mass for ordered bins.
+    """The group of each bin, from noisy counts alone.
 
-    Unordered categories have a group each while they are among the largest; the others share the last one. Missing
-    values have a group of their own among ordered bins and count as one more category otherwise.
+    Bins of numbers are gathered within the cells that the column is declared with: light neighbouring cells share a
+    group, heavy ones are split into parts of about equal mass. Ordered categories form runs of about equal mass.
+    Unordered ones have a group each while they are among the largest; the others share the last one. Missing values
+    have a group of their own among ordered bins and count as one more category otherwise.
     """
     size = len(counts)
     if size <= max_groups:
@@ -86,17 +108,37 @@ def group_bins(bins: Bins, counts: FloatArray, max_groups: int) -> IntArray:
         rank[np.argsort(-counts, kind="stable")] = np.arange(size)
         return np.minimum(rank, max_groups - 1)
     values = len(bins.edges) - 1
+    most = max(1, max_groups - (size - values))
+    starts = np.arange(values)
+    if bins.axis.column.is_numeric:
+        cells = np.searchsorted(bins.cell_edges(most), bins.edges[:-1], side="right")
+        starts = np.flatnonzero(np.diff(cells, prepend=-1))
     groups = np.empty(size, dtype=np.int64)
-    groups[:values] = _equal_runs(counts[:values], max(1, max_groups - (size - values)))
+    groups[:values] = _runs(counts[:values], starts, most)
     groups[values:] = groups[values - 1] + 1
     return groups
 
 
-def _equal_runs(counts: FloatArray, max_runs: int) -> IntArray:
-    """Consecutive runs; a new one begins where the mass so far is nearest to the next multiple of an equal share."""
-    total = counts.sum()
-    if total <= 0:
-        return np.arange(len(counts)) * max_runs // len(counts)
-    middle = np.cumsum(counts) - counts / 2
-    groups = np.minimum((middle * max_runs / total).astype(np.int64), max_runs - 1)
-    return np.unique(groups, return_inverse=True)[1].astype(np.int64)
+def _runs(counts: FloatArray, starts: IntArray, max_runs: int) -> IntArray:
+    """Consecutive runs that begin at these bins, joined where they are light and split where they are heavy."""
+    ends = [*starts.tolist(), len(counts)]
+    total = np.insert(np.cumsum(counts), 0, 0.0)
+    light = LIGHT * total[-1] / max_runs
+
+    def mass(i: int) -> float:
+        return float(total[ends[i + 1]] - total[ends[i]])
+
+    while len(ends) > 2:
+        i = min(range(len(ends) - 1), key=mass)
+        if len(ends) - 1 <= max_runs and mass(i) >= light:
+            break
+        left, right = (mass(j) if 0 <= j < len(ends) - 1 else np.inf for j in (i - 1, i + 1))
+        del ends[i if left <= right else i + 1]
+    while len(ends) - 1 < max_runs:
+        i = max((j for j in range(len(ends) - 1) if ends[j + 1] - ends[j] > 1), key=mass, default=-1)
+        if i < 0 or mass(i) <= light:
+            break
+        inner = np.arange(ends[i] + 1, ends[i + 1])
+        middle = (total[ends[i]] + total[ends[i + 1]]) / 2
+        ends.insert(i + 1, int(inner[np.argmin(np.abs(total[inner] - middle))]))
+    return np.repeat(np.arange(len(ends) - 1), np.diff(ends))

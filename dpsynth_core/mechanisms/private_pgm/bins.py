@@ -18,10 +18,14 @@ from dpsynth_core.table.private_table import PrivateTable
 FAN_OUT = 16
 """Parts that a heavy part of a range is cut into at each pass."""
 MAX_PASSES = 3
+FEW_VALUES = 24
+"""Values of a column up to which no look is taken."""
 HEAVY_STDS = 2.5
 """Standard deviations of its noise that a part's count must exceed to be cut further."""
 OWN_BIN_SHARE = 0.7
 """Fraction of a bin's rows that is enough for a part to have a bin of its own."""
+CELLS = 16
+"""Equal parts of a range that coarse questions are about where more cells are declared."""
 MAX_WIDTH_RATIO = 4
 """Ratio of widths from which parts are not joined."""
 
@@ -56,6 +60,11 @@ class Bins:
         """Slots in each bin, without the missing one."""
         return np.diff(self.edges).astype(np.float64)
 
+    def cell_edges(self, max_cells: int) -> IntArray:
+        """Where the cells that the column is declared with begin, or so many equal parts of its range; public."""
+        cells = min(self.axis.column.levels, max_cells)
+        return -(-np.arange(1, cells) * self.axis.slots // cells)
+
     def codes(self, table: PrivateTable) -> IntArray:
         """Each row's bin: private."""
         slots = self.axis.locate(table)
@@ -67,11 +76,11 @@ class Bins:
 
 
 def passes_needed(column: Column, bins: int) -> int:
-    """How many noisy histograms it takes to find good bins: none where every value can have its own."""
+    """How many noisy histograms it takes to find good bins: none where there are few values, and each has its own."""
     if not column.is_numeric:
         return 0
     slots = Axis.fine(column).slots
-    if slots <= bins:
+    if slots <= min(bins, FEW_VALUES):
         return 0
     return max(1, min(MAX_PASSES, math.ceil(math.log(slots, FAN_OUT) - 1e-9) - 1))
 
@@ -102,7 +111,17 @@ def adaptive_bins(
     mass = np.maximum(noisy, 0).astype(np.float64)
     # Noise that outweighs the rows must not ask for more bins than there are rows to fill.
     mass *= min(1.0, table.n / max(mass.sum(), 1.0))
-    return Bins(axis=axis, edges=_equal_mass(edges, mass, table.n / bins))
+    return Bins(
+        axis=axis, edges=_with_cells(_equal_mass(edges, mass, table.n / bins), axis, edges, mass, table.n / bins)
+    )
+
+
+def _with_cells(edges: IntArray, axis: Axis, parts: IntArray, mass: FloatArray, rows_per_bin: float) -> IntArray:
+    """The bins, cut where a declared cell begins within one that is not nearly empty."""
+    cells = Bins(axis=axis, edges=edges).cell_edges(CELLS)
+    held = np.interp(edges, parts, np.insert(np.cumsum(mass), 0, 0.0))
+    inside = np.searchsorted(edges, cells, side="right") - 1
+    return np.union1d(edges, cells[np.diff(held)[inside] >= OWN_BIN_SHARE * rows_per_bin])
 
 
 def _cut(edges: IntArray, heavy: BoolArray) -> IntArray:

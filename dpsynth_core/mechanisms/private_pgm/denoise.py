@@ -69,14 +69,3 @@ def _piecewise_constant(values: FloatArray, widths: FloatArray, penalty: float) 
         fitted[begin:end] = density * widths[begin:end]
         end = begin
     return fitted
-
-
-def shrink_towards(noisy: FloatArray, prior: FloatArray, std: float) -> tuple[FloatArray, float]:
-    """A noisy table shrunk towards a prior one, by as much as noise explains of the difference (James & Stein 1961).
-
-    Returns the table and the weight of the noisy one in it.
-    """
-    difference = noisy - prior
-    distance = float((difference**2).sum())
-    weight = max(0.0, 1 - noisy.size * std**2 / distance) if distance > 0 else 0.0
-    return prior + weight * difference, weight

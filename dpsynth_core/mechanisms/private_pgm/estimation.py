@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.errors import ParameterError
-from dpsynth_core.mechanisms.private_pgm.junction_tree import Clique, FittedTree, Inference, JunctionTree, table_cells
+from dpsynth_core.mechanisms.private_pgm.junction_tree import (
+    Clique,
+    Coarsening,
+    FittedTree,
+    Inference,
+    JunctionTree,
+    table_cells,
+)
 
 MAX_CLIQUE_CELLS = 5_000_000
 """Cells of a junction tree's largest table that memory and patience allow."""
@@ -22,6 +30,10 @@ MIN_STD = 1e-2
 """Noise is never taken for smaller than this, so that weights stay finite."""
 
 
+MeasuredTable: TypeAlias = tuple[Clique, tuple[int, ...]]
+"""A clique and the shape that its cells were counted in: a shape stands for one way to gather them."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
     """Noisy counts over a clique: the only way from the private rows to the public model."""
@@ -31,6 +43,12 @@ class Measurement:
     """Noisy counts, one axis for each variable."""
     std: float
     """Of their noise."""
+    coarser: Coarsening | None = None
+    """How the model's cells were gathered before they were counted, where they were."""
+
+    @property
+    def key(self) -> MeasuredTable:
+        return self.clique, self.values.shape
 
     @property
     def sigma(self) -> float:
@@ -40,7 +58,7 @@ class Measurement:
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
     fitted: FittedTree
-    potentials: Mapping[Clique, FloatArray]
+    potentials: Mapping[MeasuredTable, FloatArray]
     """Where the next fit may start."""
 
 
@@ -57,15 +75,15 @@ def check_clique_size(sizes: Sequence[int], cliques: Sequence[Sequence[int]]) ->
 
 
 def combined(measurements: Sequence[Measurement]) -> list[Measurement]:
-    """One measurement for each clique, weighted by precision."""
-    of: dict[Clique, list[Measurement]] = {}
+    """One measurement for each table, weighted by precision."""
+    of: dict[MeasuredTable, list[Measurement]] = {}
     for measurement in measurements:
-        of.setdefault(measurement.clique, []).append(measurement)
+        of.setdefault(measurement.key, []).append(measurement)
     out = []
-    for clique, several in of.items():
+    for several in of.values():
         weights = np.array([each.sigma**-2 for each in several])
         mean = sum(w * each.values for w, each in zip(weights, several, strict=True)) / weights.sum()
-        out.append(Measurement(clique=clique, values=np.asarray(mean), std=float(weights.sum() ** -0.5)))
+        out.append(replace(several[0], values=np.asarray(mean), std=float(weights.sum() ** -0.5)))
     return out
 
 
@@ -74,7 +92,7 @@ def estimate(
     measurements: Sequence[Measurement],
     rows: int,
     *,
-    start: Mapping[Clique, FloatArray] | None = None,
+    start: Mapping[MeasuredTable, FloatArray] | None = None,
     iterations: int = MAX_ITERATIONS,
 ) -> Estimate:
     """The model that minimises squared errors in units of the noise, less a little entropy.
@@ -87,7 +105,7 @@ def estimate(
 
     given = combined(measurements)
     cliques = [each.clique for each in given]
-    inference = Inference(JunctionTree.of(sizes, cliques), cliques)
+    inference = Inference(JunctionTree.of(sizes, cliques), cliques, [each.coarser for each in given])
     # All counts add up to the public number of rows; what noise added to their sum is taken off evenly.
     targets = [each.values + (rows - each.values.sum()) / each.values.size for each in given]
     typical = float(np.median([each.sigma for each in given]))
@@ -106,9 +124,7 @@ def estimate(
         value = rows * total - float(flat @ goal) + 0.5 * float(weight @ flat**2)
         return value / rows, (rows * expected - goal + weight * flat) / rows
 
-    first = np.concatenate(
-        [(start or {}).get(clique, np.zeros(shape)).ravel() for clique, shape in zip(cliques, shapes, strict=True)]
-    )
+    first = np.concatenate([(start or {}).get(each.key, np.zeros(each.values.shape)).ravel() for each in given])
     flat, _, _ = fmin_l_bfgs_b(
         dual,
         first,
@@ -120,4 +136,4 @@ def estimate(
     )
     _, conditionals = inference.conditionals(tables(flat))
     fitted = FittedTree(tree=inference.tree, given=tuple(conditionals), beliefs=tuple(inference.beliefs(conditionals)))
-    return Estimate(fitted=fitted, potentials=dict(zip(cliques, tables(flat), strict=True)))
+    return Estimate(fitted=fitted, potentials=dict(zip((each.key for each in given), tables(flat), strict=True)))

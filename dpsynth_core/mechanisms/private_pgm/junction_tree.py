@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dpsynth_core.arrays import FloatArray
+from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.mechanisms.private_pgm.graphical_model import ConditionalTable
 
 Clique: TypeAlias = tuple[int, ...]
@@ -145,6 +145,35 @@ class JunctionTree:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Coarsening:
+    """How the cells of a clique's table are gathered into fewer: for each axis the coarser value of each finer one."""
+
+    maps: tuple[IntArray, ...]
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(int(each.max()) + 1 for each in self.maps)
+
+    @cached_property
+    def _matrices(self) -> list[FloatArray]:
+        return [
+            np.equal.outer(np.arange(size), each).astype(np.float64)
+            for size, each in zip(self.shape, self.maps, strict=True)
+        ]
+
+    def gather(self, table: FloatArray) -> FloatArray:
+        """Sums over the finer cells."""
+        for axis, matrix in enumerate(self._matrices):
+            if len(matrix) < matrix.shape[1]:
+                table = np.moveaxis(np.tensordot(matrix, table, axes=(1, axis)), 0, axis)
+        return table
+
+    def spread(self, table: FloatArray) -> FloatArray:
+        """Every finer cell gets its coarser one's value."""
+        return np.asarray(table[np.ix_(*self.maps)])
+
+
+@dataclass(frozen=True, kw_only=True)
 class Placement:
     """Where a clique's table goes in its node: which axes, in which order."""
 
@@ -160,11 +189,13 @@ class Placement:
 
 
 class Inference:
-    """Marginals of a distribution from its potentials, for one tree and a fixed list of cliques."""
+    """Marginals of a distribution from its potentials, for one tree and a fixed list of cliques, or coarser ones."""
 
-    def __init__(self, tree: JunctionTree, cliques: Sequence[Clique]) -> None:
+    def __init__(
+        self, tree: JunctionTree, cliques: Sequence[Clique], coarser: Sequence[Coarsening | None] | None = None
+    ) -> None:
         self.tree = tree
-        self.cliques = tuple(cliques)
+        self._coarser = coarser or [None] * len(cliques)
         self._placements = [self._place(clique) for clique in cliques]
         self._flat = [
             (math.prod(tree.shape(node.separator)), math.prod(tree.shape(node.new)), tree.shape(node.clique))
@@ -193,7 +224,8 @@ class Inference:
     def conditionals(self, potentials: Sequence[FloatArray]) -> tuple[float, list[FloatArray]]:
         """The logarithm of the normalising sum, and each node's new variables given its separator."""
         logs = [np.zeros(shape) for _, _, shape in self._flat]
-        for table, place in zip(potentials, self._placements, strict=True):
+        for potential, coarser, place in zip(potentials, self._coarser, self._placements, strict=True):
+            table = potential if coarser is None else coarser.spread(potential)
             logs[place.node] += table.transpose(place.order).reshape(place.shape)
         given: list[FloatArray] = [np.empty(0)] * len(logs)
         total = 0.0
@@ -229,9 +261,11 @@ class Inference:
 
     def marginals(self, beliefs: Sequence[FloatArray]) -> list[FloatArray]:
         """Probabilities over the cliques."""
-        return [
-            np.asarray(beliefs[place.node].sum(axis=place.others).transpose(place.back)) for place in self._placements
-        ]
+        out = []
+        for coarser, place in zip(self._coarser, self._placements, strict=True):
+            table = np.asarray(beliefs[place.node].sum(axis=place.others).transpose(place.back))
+            out.append(table if coarser is None else coarser.gather(table))
+        return out
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 
-from dpsynth_core.arrays import IntArray
-from dpsynth_core.mechanisms.private_pgm.allocation import COUNT_SETS, SELECT_SETS, SELECTION_SHARE, Allocation
+from dpsynth_core.arrays import FloatArray, IntArray
+from dpsynth_core.mechanisms.private_pgm.allocation import COUNT_SETS, SELECT_SETS, Allocation
 from dpsynth_core.mechanisms.private_pgm.binned_columns import BinnedColumn
 from dpsynth_core.mechanisms.private_pgm.estimation import Estimate, Measurement, estimate
-from dpsynth_core.mechanisms.private_pgm.junction_tree import Clique, FittedTree
+from dpsynth_core.mechanisms.private_pgm.junction_tree import Clique, Coarsening, FittedTree
 from dpsynth_core.mechanisms.private_pgm.measuring import SCORE_SENSITIVITY, Measurer, expected_std
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.table.private_table import PrivateTable
@@ -24,8 +24,10 @@ MEAN_ERROR = math.sqrt(2 / math.pi)
 MAX_MODEL_CELLS = 100_000
 """Cells of all tables of the model that the whole budget may lead to."""
 ROUND_ITERATIONS, FINAL_ITERATIONS = 40, 400
-PAIR_WEIGHT, SINGLE_WEIGHT = 2, 1
-"""How much an error counts: a pair stands for two columns."""
+TARGET_WEIGHT = 2
+"""How much more an error counts in a pair with the column that is to be predicted."""
+SELECTIONS_PER_STEP = 3
+"""Selections that the budget for them is laid out for, for each full round: tables of fewer cells cost less."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,12 +36,15 @@ class GroupedRows:
 
     codes: tuple[IntArray, ...]
     sizes: tuple[int, ...]
+    levels: tuple[tuple[IntArray, ...], ...] = ()
+    """For each column, ways to gather its groups; public."""
     _counted: dict[Clique, IntArray] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: PrivateTable, columns: Sequence[BinnedColumn]) -> GroupedRows:
         codes = tuple(column.groups[column.bins.codes(table)] for column in columns)
-        return cls(codes=codes, sizes=tuple(column.size for column in columns))
+        sizes, levels = zip(*((column.size, column.levels) for column in columns), strict=True)
+        return cls(codes=codes, sizes=sizes, levels=levels)
 
     @property
     def rows(self) -> int:
@@ -55,6 +60,18 @@ class GroupedRows:
         return self._counted[clique]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """Columns that may be counted together, each in groups that are gathered more or less."""
+
+    clique: Clique
+    coarser: Coarsening
+
+    @property
+    def cells(self) -> int:
+        return math.prod(self.coarser.shape)
+
+
 class Rounds:
     """A model that grows round by round until its share of the budget is spent."""
 
@@ -68,87 +85,116 @@ class Rounds:
         budget: Budget,
         target: int | None = None,
     ) -> None:
-        self._data, self._measurer, self._allocation, self._budget = data, measurer, allocation, budget
+        self._data, self._measurer, self._budget = data, measurer, budget
         self._measurements = list(columns)
-        self._left, self._step = allocation.rounds, allocation.step
-        self._weights = _weights(len(data.sizes), target)
+        self._target = target
+        self._whole = allocation.stages.get(COUNT_SETS, Fraction(0))
+        self._counting, self._selecting = self._whole, allocation.stages.get(SELECT_SETS, Fraction(0))
+        self._step = self._whole / max(1, allocation.first)
+        self._cells = allocation.groups**2
+        self._listed = list(_candidates(data.levels))
         self.selected: list[Clique] = []
-        self._model = estimate(data.sizes, self._measurements, data.rows, iterations=ROUND_ITERATIONS)
+        self._model = self._fit(ROUND_ITERATIONS)
 
     def run(self, report: Callable[[float], None]) -> Estimate:
-        while self._left:
-            report(float(1 - self._left / self._allocation.rounds))
+        """All rounds, and the model that comes of them."""
+        while self._counting:
+            report(float(1 - self._counting / self._whole))
             self._round()
-        return estimate(
-            self._data.sizes,
-            self._measurements,
-            self._data.rows,
-            start=self._model.potentials,
-            iterations=FINAL_ITERATIONS,
-        )
+        return self._fit(FINAL_ITERATIONS) if self.selected else self._model
+
+    def _fit(self, iterations: int) -> Estimate:
+        start = self._model.potentials if self.selected else None
+        return estimate(self._data.sizes, self._measurements, self._data.rows, start=start, iterations=iterations)
 
     def _round(self) -> None:
         """Select, count, fit; where the count said nothing new, the noise was too large for what is left to find."""
-        # The last round takes what would not be enough for another one.
-        share = self._step if self._left >= 2 * self._step else self._left
-        self._left -= share
-        selecting = SELECTION_SHARE * share if len(self._data.sizes) > 2 else Fraction(0)
-        std = expected_std(share - selecting, self._budget)
         expected = _expected(self._model.fitted)
-        clique = self._select(expected, selecting, std)
-        noisy, std = self._measurer.histogram(
-            self._data.count(clique), share - selecting, COUNT_SETS, rows=self._data.rows
-        )
-        self._measurements.append(Measurement(clique=clique, values=noisy.astype(np.float64), std=std))
-        self.selected.append(clique)
-        self._model = estimate(
-            self._data.sizes,
-            self._measurements,
-            self._data.rows,
-            start=self._model.potentials,
-            iterations=ROUND_ITERATIONS,
-        )
-        fitted = self._model.fitted.marginal(clique)
-        moved = 0.0 if fitted is None else float(np.abs(fitted - expected[clique]).sum()) * self._data.rows
+        chosen = self._select(self._affordable(expected), expected)
+        share = self._share(chosen)
+        self._counting -= share
+        noisy, std = self._measurer.histogram(self._count(chosen), share, COUNT_SETS, rows=self._data.rows)
+        values = noisy.astype(np.float64)
+        self._measurements.append(Measurement(clique=chosen.clique, values=values, std=std, coarser=chosen.coarser))
+        self.selected.append(chosen.clique)
+        self._model = self._fit(ROUND_ITERATIONS)
+        fitted = self._model.fitted.marginal(chosen.clique)
+        assert fitted is not None  # noqa: S101  it was measured, so the tree holds it
+        moved = np.abs(chosen.coarser.gather(fitted - expected[chosen.clique])).sum() * self._data.rows
         if moved <= MEAN_ERROR * std * noisy.size:
             self._step *= 4 if self._budget.delta else 2  # half the noise
 
-    def _select(self, expected: Mapping[Clique, np.ndarray], share: Fraction, std: float) -> Clique:
-        candidates = self._candidates(expected)
-        if not share:
-            return max(candidates, key=len)
+    @property
+    def _last(self) -> bool:
+        """Whether what is left is not enough for two rounds."""
+        return self._counting < 2 * self._step
+
+    def _share(self, candidate: Candidate) -> Fraction:
+        """Of the budget: less for fewer cells, so that the noise is small where there are most of them."""
+        if self._last:
+            return self._counting
+        # As for single columns: squares are shared under Gaussian noise.
+        part = (candidate.cells / self._cells) ** (2 / 3 if self._budget.delta else 1 / 2)
+        return self._step * Fraction(max(1, round(256 * min(1.0, part))), 256)
+
+    def _select(self, candidates: Sequence[Candidate], expected: Mapping[Clique, FloatArray]) -> Candidate:
+        """By how much the model's expected counts are wrong, less the error that noise would bring instead."""
+        if not self._selecting:
+            return candidates[0]
+        share = self._selecting
+        if not self._last:
+            share *= self._step / self._counting / SELECTIONS_PER_STEP
+        self._selecting -= share
         scores = [
-            self._weights[c] * (self._misfit(c, expected[c]) - round(MEAN_ERROR * std * expected[c].size))
-            for c in candidates
+            self._weight(each)
+            * (
+                self._misfit(each, expected)
+                - round(MEAN_ERROR * expected_std(self._share(each), self._budget) * each.cells)
+            )
+            for each in candidates
         ]
-        sensitivity = SCORE_SENSITIVITY * max(self._weights[c] for c in candidates)
+        sensitivity = SCORE_SENSITIVITY * max(self._weight(each) for each in candidates)
         chosen = self._measurer.select(np.array(scores, dtype=np.int64), share, SELECT_SETS, sensitivity=sensitivity)
         return candidates[chosen]
 
-    def _misfit(self, clique: Clique, expected: np.ndarray) -> int:
+    def _weight(self, candidate: Candidate) -> int:
+        return TARGET_WEIGHT if self._target in candidate.clique and len(candidate.clique) > 1 else 1
+
+    def _count(self, candidate: Candidate) -> IntArray:
+        """Rows by the gathered groups: private."""
+        counts = self._data.count(candidate.clique).astype(np.float64)
+        return candidate.coarser.gather(counts).astype(np.int64)
+
+    def _misfit(self, candidate: Candidate, expected: Mapping[Clique, FloatArray]) -> int:
         """Twice the rows that the model has elsewhere: whole numbers, so one replaced row moves it by at most two."""
-        return int(np.abs(self._data.count(clique) - np.rint(expected * self._data.rows).astype(np.int64)).sum())
+        model = candidate.coarser.gather(expected[candidate.clique]) * self._data.rows
+        return int(np.abs(self._count(candidate) - np.rint(model).astype(np.int64)).sum())
 
-    def _candidates(self, expected: Mapping[Clique, np.ndarray]) -> list[Clique]:
+    def _affordable(self, expected: Mapping[Clique, FloatArray]) -> list[Candidate]:
         """Those that keep the model small enough: its limit grows with what is spent."""
-        limit = MAX_MODEL_CELLS * float(1 - self._left / self._allocation.rounds)
         tree = self._model.fitted.tree
-        pure = not self._budget.delta
-        return [
-            c
-            for c in expected
-            if not (pure and c in self.selected)
-            and (len(c) == 1 or tree.cells + tree.added_cells(c) <= max(limit, tree.cells))
-        ]
+        limit = max(tree.cells, MAX_MODEL_CELLS * float(1 - (self._counting - self._step) / self._whole))
+        small = {c: len(c) == 1 or tree.cells + tree.added_cells(c) <= limit for c in expected}
+        # With Laplace noise, counting twice is worse than counting once with both shares.
+        done = set() if self._budget.delta else {measured.key for measured in self._measurements}
+        kept = [each for each in self._listed if small[each.clique] and (each.clique, each.coarser.shape) not in done]
+        return kept or self._listed[-1:]
 
 
-def _expected(fitted: FittedTree) -> dict[Clique, np.ndarray]:
-    singles: dict[Clique, np.ndarray] = {(v,): table for v, table in enumerate(fitted.singles())}
+def _expected(fitted: FittedTree) -> dict[Clique, FloatArray]:
+    singles: dict[Clique, FloatArray] = {(v,): table for v, table in enumerate(fitted.singles())}
     return singles | fitted.pairs()
 
 
-def _weights(size: int, target: int | None) -> dict[Clique, int]:
-    out: dict[Clique, int] = {(v,): SINGLE_WEIGHT for v in range(size)}
-    for pair in combinations(range(size), 2):
-        out[pair] = PAIR_WEIGHT * (2 if target in pair else 1)
-    return out
+def _candidates(levels: Sequence[Sequence[IntArray]]) -> Iterator[Candidate]:
+    """Every pair at every level that differs, and every column; where there are two columns, only their pair."""
+    variables = range(len(levels))
+    for pair in combinations(variables, 2):
+        shapes = set()
+        for level in range(max(len(levels[v]) for v in pair)):
+            coarser = Coarsening(maps=tuple(levels[v][min(level, len(levels[v]) - 1)] for v in pair))
+            if coarser.shape not in shapes:
+                shapes.add(coarser.shape)
+                yield Candidate(clique=pair, coarser=coarser)
+    for v in variables:
+        yield Candidate(clique=(v,), coarser=Coarsening(maps=(levels[v][0],)))

@@ -21,7 +21,13 @@ from dpsynth_core.mechanisms.private_pgm.estimation import (
     estimate,
 )
 from dpsynth_core.mechanisms.private_pgm.graphical_model import ConditionalTable, draw_rows, marginal
-from dpsynth_core.mechanisms.private_pgm.junction_tree import FittedTree, Inference, JunctionTree, table_cells
+from dpsynth_core.mechanisms.private_pgm.junction_tree import (
+    Coarsening,
+    FittedTree,
+    Inference,
+    JunctionTree,
+    table_cells,
+)
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
 
@@ -159,6 +165,26 @@ def test_less_noise_is_never_fitted_worse(std: float) -> None:
     tables = estimate(sizes, measurements, 50_000).fitted.tables()
     for clique in cliques:
         assert np.abs(marginal(tables, clique) - summed(joint, clique) / 50_000).sum() / 2 < 1e-4 * (1 + std)
+
+
+def test_counts_of_gathered_cells_are_met_and_leave_the_rest_as_it_was() -> None:
+    sizes = (4, 3)
+    joint = np.random.default_rng(2).dirichlet(np.ones(12)).reshape(sizes) * 1_000
+    coarser = Coarsening(maps=(np.array([0, 0, 1, 1]), np.array([0, 1, 0])))
+    gathered = coarser.gather(joint)
+    assert gathered[0, 0] == pytest.approx(joint[:2, [0, 2]].sum())
+    np.testing.assert_array_equal(coarser.spread(np.array([[1.0, 2], [3, 4]]))[:, 0], [1, 1, 3, 3])
+    measurements = [
+        Measurement(clique=(0,), values=joint.sum(axis=1), std=0.1),
+        Measurement(clique=(1,), values=joint.sum(axis=0), std=0.1),
+        Measurement(clique=(0, 1), values=gathered, std=0.1, coarser=coarser),
+    ]
+    pair = estimate(sizes, measurements, 1_000).fitted.pairs()[0, 1] * 1_000
+    np.testing.assert_allclose(coarser.gather(pair), gathered, atol=0.5)
+    np.testing.assert_allclose(pair.sum(axis=1), joint.sum(axis=1), atol=0.5)
+    # Within gathered cells nothing ties the columns together.
+    block = pair[:2][:, [0, 2]]
+    np.testing.assert_allclose(block, np.outer(block.sum(axis=1), block.sum(axis=0)) / block.sum(), atol=0.5)
 
 
 def test_measurements_of_one_clique_count_by_their_precision() -> None:
