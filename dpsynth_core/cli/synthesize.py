@@ -24,8 +24,9 @@ from dpsynth_core.mechanisms.recommend import WHY_RECOMMENDED, recommended
 from dpsynth_core.privacy.budget import Budget, Guarantee
 from dpsynth_core.review import Publication, release_bundle
 from dpsynth_core.review.gate import check_publishable
-from dpsynth_core.review.wording import claim, costs, meaning
+from dpsynth_core.review.wording import claim, costs, error_lines, meaning
 from dpsynth_core.runs.configuration import RunConfig, RunResult, execute
+from dpsynth_core.runs.expected_error import NOT_COVERED
 from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.schema import Schema
 
@@ -152,4 +153,8 @@ def _print(chosen: argparse.Namespace, result: RunResult, n: int) -> None:
     guarantee = result.guarantee
     for line in (claim(guarantee), *costs(guarantee), meaning(guarantee), *guarantee.caveats):
         if line:
+            say(line)
+    if result.expected_error is not None:
+        say("Estimated error, from the synthetic rows and public facts alone:")
+        for line in (*error_lines(result.expected_error), NOT_COVERED):
             say(line)

@@ -37,7 +37,7 @@ def cause_lines(causes: Causes) -> tuple[str, ...]:
         ...     print(line)
         age × sex: 31% of the rows would have to move to another cell.
         About 4.0% is what noise does at this epsilon.
-        About 3.0% comes from single columns that are off by more than that.
+        About 3.0% comes from the single columns, which coarse bins blur.
         About 24% comes from a relation that the release does not have.
         The relation is the largest part: ... let it measure more pairs.
     """
@@ -47,7 +47,7 @@ def cause_lines(causes: Causes) -> tuple[str, ...]:
     if len(causes.names) == 1:
         lines.append(f"About {share(causes.columns)} comes from bins that are too coarse for this column.")
     else:
-        lines.append(f"About {share(causes.columns)} comes from single columns that are off by more than that.")
+        lines.append(f"About {share(causes.columns)} comes from the single columns, which coarse bins blur.")
         lines.append(f"About {share(causes.relation)} comes from a relation that the release does not have.")
     if causes.noise is not None:
         lines.append(REMEDIES[causes.main])

@@ -107,7 +107,9 @@ def test_teaching_needs_no_ledger(desk: Path, capsys: pytest.CaptureFixture[str]
         == 0
     )
     assert not (desk / "home").exists()
-    assert "public or simulated data only" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "public or simulated data only" in said
+    assert "Estimated error, from the synthetic rows and public facts alone:" in said
     with zipfile.ZipFile("b.zip") as archive:
         assert len(dp.read_table(archive.read("synthetic_2.csv"))) == 50
         order = RunConfig.from_json(archive.read("configuration.json"))
