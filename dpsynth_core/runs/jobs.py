@@ -49,6 +49,7 @@ MAX_RUNNING = 2
 """Jobs that run side by side over the whole server; others wait."""
 REPORT_EVERY = 0.1
 """Seconds between two reports of the same stage: a report costs a fraction of a millisecond, a step may cost less."""
+STOPPED = "Cancelled because the server was stopped."
 NICENESS = 5
 """How far the workers give way to the app."""
 
@@ -212,6 +213,7 @@ class JobRunner:
         self._waiting: deque[_Ticket] = deque()
         self._running: dict[str, _Ticket] = {}
         self._flushes: dict[str, threading.Event] = {}
+        self._closed = False
         self._start_listening()
         self._pool = self._new_pool()
         if compile_ahead:
@@ -231,9 +233,13 @@ class JobRunner:
     def submit(self, title: str, task: Callable[..., Any], *args: Any, charge: JobCharge | None = None) -> Job:
         """Run ``task(*args, progress=...)`` in a worker when its turn comes; ``charge`` is settled however it ends."""
         job = Job(id=uuid.uuid4().hex, title=title, submitted=time.monotonic())
+        ticket = _Ticket(job=job, task=task, args=args, charge=charge)
         with self._lock:
-            self._waiting.append(_Ticket(job=job, task=task, args=args, charge=charge))
-            self._advance()
+            if not self._closed:
+                self._waiting.append(ticket)
+                self._advance()
+                return job
+        self._settle(ticket, "cancelled", None, STOPPED)
         return job
 
     def ahead(self, job: Job) -> int:
@@ -256,16 +262,23 @@ class JobRunner:
             running.future.cancel()
 
     def close(self) -> None:
-        """Stop everything."""
+        """Stop everything. What has drawn nothing is not charged: that also holds for jobs that still wait."""
         with self._lock:
+            self._closed = True
+            waiting, running = list(self._waiting), list(self._running.values())
             self._waiting.clear()
+        for ticket in waiting:
+            self._settle(ticket, "cancelled", None, STOPPED)
+        for ticket in running:
+            if ticket.future is not None:
+                ticket.future.cancel()  # which settles it, and needs the manager for that
         _end(self._pool)
         self._manager.shutdown()
 
     def _advance(self) -> None:
         """Begin the jobs whose turn has come."""
         with self._lock:
-            while self._waiting and len(self._running) < self._max_running:
+            while self._waiting and len(self._running) < self._max_running and not self._closed:
                 ticket = self._waiting.popleft()
                 self._running[ticket.job.id] = ticket
                 ticket.job.started, ticket.job.state = time.monotonic(), "running"

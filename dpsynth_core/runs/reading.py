@@ -28,7 +28,7 @@ import pandas as pd
 import dpsynth_core
 from dpsynth_core.errors import DPSynthError, IntakeError
 from dpsynth_core.ledger.file_fingerprint import file_fingerprints
-from dpsynth_core.runs.workers import quiet_context, starting
+from dpsynth_core.runs.workers import end_with_parent, quiet_context, starting
 from dpsynth_core.table.file_layout import FileLayout
 from dpsynth_core.table.readers.read import read_cells
 from dpsynth_core.table.suggest import Suggestion, suggest
@@ -223,6 +223,7 @@ def _importable() -> Iterator[None]:
 
 def _serve(connection: Connection, limits: ReadingLimits) -> None:
     """In the fresh process: one piece of work."""
+    threading.Thread(target=end_with_parent, daemon=True).start()
     _restrict(limits)
     problem: DPSynthError | None = None
     answer = None

@@ -28,7 +28,7 @@ class _QuietProcess(SpawnProcess):
     """
 
     def run(self) -> None:
-        threading.Thread(target=_end_with_parent, daemon=True).start()
+        threading.Thread(target=end_with_parent, daemon=True).start()
         super().run()
 
     @staticmethod
@@ -38,7 +38,8 @@ class _QuietProcess(SpawnProcess):
             return SpawnProcess._Popen(process_obj)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """Wait for the end of the process that started this one, and end at once; for a thread of its own."""
     parent = parent_process()
     if parent is not None:
         parent.join()  # returns when the parent is gone, however it went

@@ -19,6 +19,7 @@ from urllib.parse import quote
 import streamlit
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.formparsers import MultiPartParser
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -51,6 +52,9 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
+MAX_UPLOAD = int(config.get_option("server.maxUploadSize")) * 1024 * 1024
+# An upload of more than a megabyte would be written to a temporary file, unencrypted, while it arrives.
+MultiPartParser.spool_max_size = 2 * MAX_UPLOAD
 _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _log = logging.getLogger(__name__)
 

@@ -228,6 +228,22 @@ def test_a_long_line_is_thinned_and_one_private_point_makes_it_private() -> None
     assert not line.releasable
 
 
+def test_a_server_that_stops_charges_nothing_for_jobs_that_drew_nothing() -> None:
+    runner = JobRunner(max_running=2)
+    tills = [Till() for _ in range(4)]
+    jobs = [
+        runner.submit("Sleep", job_tasks.sleep, 600, drawing, charge=till)
+        for till, drawing in zip(tills, (True, False, True, True), strict=True)
+    ]
+    wait(lambda: all("Sleeping" in job.stage for job in jobs[:2]))
+    runner.close()
+    late = Till()
+    jobs.append(runner.submit("Sleep", job_tasks.sleep, 600, True, charge=late))
+    wait(lambda: not any(job.active for job in jobs))
+    assert [till.settled for till in (*tills, late)] == [["committed"], *[["refunded"]] * 4]
+    assert [job.charged for job in jobs] == [True, False, False, False, False]
+
+
 SERVER = """
 import time
 from dpsynth_core.runs.jobs import JobRunner
