@@ -14,6 +14,8 @@ import pandas as pd
 from dpsynth_core.diagnostics.evaluation import Evaluation
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.comparison_power import ComparisonPower
+from dpsynth_core.inference.question import Question
+from dpsynth_core.inference.question_risk import QuestionRisk
 from dpsynth_core.inference.reliability_question import ReliabilityAnswer
 from dpsynth_core.ledger.paid_comparison import PaidComparison
 from dpsynth_core.privacy.budget import Budget, format_amount, sequential
@@ -87,6 +89,8 @@ class RunRecord:
     """By the columns that were compared with the original."""
     answers: dict[tuple[str, str], ReliabilityAnswer] = field(default_factory=dict)
     """How reliable a p-value is, by value column and group column."""
+    questions: dict[Question, QuestionRisk] = field(default_factory=dict)
+    """How far other ordinary tests on it can be trusted."""
     evidence: Evidence | None = None
     """Gathered for a review."""
     bundle: tuple[Publication, Bundle] | None = None

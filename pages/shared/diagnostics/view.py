@@ -11,6 +11,7 @@ from dpsynth_core.diagnostics import DIAGNOSTICS, Result, Verdict
 from dpsynth_core.diagnostics.evaluation import Evaluation
 from pages.shared.diagnostics.actions import EXAMINATION, MAX_COMPARED, examine, next_missing
 from pages.shared.diagnostics.groups_view import show_groups
+from pages.shared.diagnostics.questions_view import show_questions
 from pages.shared.diagnostics.regression_view import show_regression
 from pages.shared.formatting import measured
 from pages.shared.layout import Colour, errors_shown, guarantee_badge
@@ -203,10 +204,15 @@ def _splits(session: Session, run: RunRecord, named: Mapping[str, Result], as_ta
         plain_list(tables["splits"]["what the tree saw"])
 
 
+def _tests(session: Session, run: RunRecord, named: Mapping[str, Result], as_table: bool) -> None:
+    show_groups(session, run, named, as_table)
+    show_questions(session, run)
+
+
 EXTRAS: dict[str, Callable[[Session, RunRecord, Mapping[str, Result], bool], None]] = {
     "pairs": _worst_pairs,
     "pmse": _splits,
-    "mann_whitney": show_groups,
+    "mann_whitney": _tests,
     "regression": show_regression,
 }
 """What some panels show or ask below their pictures."""
