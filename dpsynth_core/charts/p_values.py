@@ -1,9 +1,8 @@
-"""How reliable p-values are: error rates over epsilon, and the groups in original and synthetic tables."""
+"""How reliable p-values are: the false-discovery risk of a release, and the groups in original and synthetic tables."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -11,71 +10,43 @@ import pandas as pd
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.charts.cells import axis_title, cell_codes, cell_names
 from dpsynth_core.charts.columns import show_ticks
-from dpsynth_core.charts.palette import GOOD, ORIGINAL, REFERENCE, SYNTHETIC, WARNING
-from dpsynth_core.charts.theme import Chart, add_band, new_figure, new_panels, plain
+from dpsynth_core.charts.palette import GOOD, ORIGINAL, REFERENCE, SYNTHETIC
+from dpsynth_core.charts.theme import Chart, new_figure, new_panels, plain
 from dpsynth_core.diagnostics.total_variation import coarse
 from dpsynth_core.inference.comparison_power import ComparisonPower
-from dpsynth_core.inference.experiments import ErrorRates
+from dpsynth_core.inference.discovery_risk import ALPHA, DiscoveryRisk, of_100
 from dpsynth_core.inference.group_comparison import GroupComparison
-from dpsynth_core.inference.proportions import Proportion
-from dpsynth_core.inference.reliability import Reliability
 from dpsynth_core.teaching.false_discovery import FalseDiscoveryReplay
 
-ErrorKind: TypeAlias = Literal["false", "missed"]
 GROUP_CELLS = 100
-_TESTS = (
-    ("ordinary", "ordinary test on the release", SYNTHETIC, "solid", "circle"),
-    ("calibrated", "calibrated test on the release", GOOD, "dash", "square"),
-    ("reference", "private test on the original", ORIGINAL, "dot", "triangle-up"),
-)
 
 
-def reliability_chart(reliability: Reliability, error: ErrorKind) -> Chart:
-    """Chance of a false or of a missed discovery over epsilon, with 95% bands and your epsilon marked."""
-    title = "differences reported that do not exist" if error == "false" else "differences missed"
-    figure = new_figure(x_title="epsilon (log scale)", y_title=title, height=320)
-    frames = []
-    for key, name, colour, dash, symbol in _TESTS:
-        rates: tuple[ErrorRates, ...] = getattr(reliability, key)
-        if not rates:
-            continue
-        shares = [(one.epsilon, _share(one, error)) for one in rates]
-        frame = pd.DataFrame({"epsilon": e, "share": s.estimate, "low": s.low, "high": s.high} for e, s in shares)
-        frames.append(frame.assign(test=name))
-        add_band(figure, frame, colour)
+def risk_chart(risk: DiscoveryRisk) -> Chart:
+    """The range of the risk on this release, and the range that each remedy would give, beside the level."""
+    lines = [("Ordinary test on this release", risk.low, risk.high)]
+    lines += [(advice.title, advice.low, advice.high) for advice in risk.advice]
+    figure = new_figure(
+        x_title="of 100 analysts, those who report a difference that does not exist", y_title="", height=320
+    )
+    table = pd.DataFrame(lines, columns=["what", "low", "high"])
+    for i, (title, low, high) in enumerate(lines):
+        colour = SYNTHETIC if i == 0 else GOOD if high < risk.high else REFERENCE
         figure.add_scatter(
-            x=frame["epsilon"],
-            y=frame["share"],
-            name=name,
+            x=[100 * low, 100 * high],
+            y=[plain(title)] * 2,
             mode="lines+markers",
-            line={"color": colour, "dash": dash},
-            marker={"symbol": symbol, "size": 8},
-            customdata=frame[["low", "high"]],
-            hovertemplate="epsilon %{x:g}<br>%{y:.1%} (%{customdata[0]:.1%} to %{customdata[1]:.1%})<extra>"
-            f"{name}</extra>",
+            line={"color": colour, "width": 6},
+            marker={"size": 10, "symbol": "line-ns-open", "color": colour},
+            hovertemplate=f"{of_100(low, high)} of 100<extra></extra>",
+            showlegend=False,
         )
-    ends = reliability.ordinary[0], reliability.ordinary[-1]
-    errors = " and ".join(f"{_share(one, error).estimate:.0%} at epsilon {one.epsilon:g}" for one in ends)
-    alt = f"Share of {title} by an ordinary test on the release: {errors}."
-    today = reliability.at_today(reliability.ordinary)
-    if today is not None:
-        share = _share(today, error).estimate
-        mark = {"color": WARNING, "size": 14, "symbol": "diamond", "line": {"color": "black", "width": 1}}
-        figure.add_scatter(x=[today.epsilon], y=[share], mode="markers", name="your epsilon", marker=mark)
-        alt += f" At your epsilon {today.epsilon:g}: {share:.0%}."
-    if error == "false":
-        alpha = reliability.ordinary[0].alpha
-        label = {"text": f"acceptable: {alpha:.0%}", "showarrow": False, "xanchor": "left", "yanchor": "bottom"}
-        figure.add_hline(y=alpha, line={"color": REFERENCE, "dash": "dash"})
-        figure.add_annotation(x=0, xref="paper", y=alpha, **label)
-    figure.update_xaxes(type="log", dtick=1)
-    figure.update_yaxes(range=[0, 1.02], tickformat=".0%")
-    table = pd.concat(frames, ignore_index=True)[["test", "epsilon", "share", "low", "high"]]
-    return Chart(figure=figure, table=table, alt=alt)
-
-
-def _share(rates: ErrorRates, error: ErrorKind) -> Proportion:
-    return rates.type_one if error == "false" else rates.type_two
+    figure.add_vline(x=100 * ALPHA, line={"color": REFERENCE, "dash": "dash"})
+    label = {"text": f"a sound test: {100 * ALPHA:g}", "showarrow": False, "xanchor": "left", "yanchor": "bottom"}
+    figure.add_annotation(x=100 * ALPHA, y=1, yref="paper", **label)
+    figure.update_xaxes(range=[-2, 102])
+    figure.update_yaxes(autorange="reversed", automargin=True)
+    figures = "; ".join(f"{title}: {of_100(low, high)} of 100" for title, low, high in lines)
+    return Chart(figure=figure, table=table, alt=f"Analysts who report a difference that does not exist. {figures}.")
 
 
 def power_chart(power: ComparisonPower) -> Chart:

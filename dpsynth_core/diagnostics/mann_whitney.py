@@ -108,6 +108,13 @@ def default_group(schema: Schema) -> str | None:
     return next((c.name for c in schema if not c.is_numeric and len(group_labels(c)) == 2), None)
 
 
+def default_pair(schema: Schema) -> tuple[str, str] | None:
+    """A value and a group column to be tested, from public facts: the first of each kind."""
+    group = default_group(schema)
+    values = [column.name for column in schema if column.name != group and ordered(column)]
+    return (values[0], group) if group is not None and values else None
+
+
 def _tests(groups: GroupComparison, original: pd.DataFrame, synthetic: pd.DataFrame) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for label, table in (("original", original), ("synthetic", synthetic)):

@@ -2,9 +2,9 @@
 
 The mechanism and its epsilon are public, so whoever holds a release can simulate the null hypothesis *through the
 mechanism*: estimate from the release what the null leaves open, draw tables in which the group says nothing about the
-value, release each of them in the same way, and see how often they look as different as the real release does. All of
-it is post-processing, so it costs no privacy. How the estimate and the statistic were chosen: ``docs/proofs.md``,
-section 19.
+value, release each of them in the same way, and see how often they look as different as the real release does. What
+the release leaves open is tried out: the p-value is the largest over nulls that are plausible too. All of it is
+post-processing, so it costs no privacy. How the estimate and the statistic were chosen: ``docs/proofs.md``, section 19.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ import pandas as pd
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.inference.group_comparison import GroupComparison
+from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.mann_whitney import GroupsError, MannWhitney
-from dpsynth_core.inference.null_counts import CountedRelease
-from dpsynth_core.inference.null_rows import STAGE, null_releases, row_statistics
-from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.inference.null_simulation import NullSimulator, simulator_of
+from dpsynth_core.inference.plausible_nulls import COUNT_EFFORTS, ROUNDING, ROW_EFFORTS, calibrated_pvalues, screen
+from dpsynth_core.progress import Progress, no_progress, share_of
 from dpsynth_core.runs.synthesize import Release
+from dpsynth_core.runs.workers import part_of
 
-IN_COUNTS, IN_ROWS = 999, 199
-"""Simulations by default: of tables of counts, and of runs of a mechanism."""
+IN_COUNTS, IN_ROWS = 999, 99
+"""Simulations of each null by default: of tables of counts, and of runs of a mechanism."""
 FEWEST = 19
 """Fewer simulations cannot give a p-value of 0.05."""
-ROUNDING = 1e-9
-"""Statistics closer than this are equal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,14 +39,15 @@ class CalibratedMannWhitney:
     """The outcome of one calibrated test."""
 
     pvalue: float
-    """(1 + simulated releases that look at least as different) / (1 + simulations)."""
+    """(1 + simulated releases at least as different) / (1 + simulations), the largest over plausible nulls."""
     error: float
     """Monte-Carlo standard error of the p-value: more simulations make it smaller."""
     simulations: int
+    """Of each null."""
     statistic: float
     """How far apart the groups are in the release: a standardised U, seen past the mechanism's own distortion."""
     null_mean: float
-    """Its mean over the simulations: what the mechanism does to groups that do not differ."""
+    """Its mean over the simulations of the null that gave the p-value: what the mechanism does to equal groups."""
     null_std: float
     """Its standard deviation over the simulations; about 1 if the mechanism's noise did not matter."""
     ordinary: MannWhitney
@@ -75,7 +76,7 @@ def calibrated_mann_whitney(
         group: Column of the groups.
         levels: The two groups, if the column has more.
         table: The synthetic table that was published; None: a fresh sample of the release.
-        simulations: Null releases to simulate. None: 999 where counts suffice, 199 where the mechanism itself must run.
+        simulations: Releases of each null to simulate. None: 999 where counts suffice, 99 where the mechanism must run.
         seed: For a result that can be repeated.
         progress: Told the share that is done; raises to cancel.
         workers: Processes to use where the mechanism itself must run. None: one for each core.
@@ -97,41 +98,65 @@ def calibrate(
     progress: Progress = no_progress,
     workers: int | None = None,
 ) -> list[CalibratedMannWhitney]:
-    """Several value columns against the same group, by one set of simulated releases."""
-    budget = release.budget
-    if budget is None:
+    """Several comparisons on one release, one after the other."""
+    if release.budget is None:
         raise GroupsError("This release states no privacy loss, so its mechanism cannot be run again at the same one.")
     if simulations is not None and simulations < FEWEST:
         raise ParameterError("simulations", simulations, allowed=f"at least {FEWEST}", remedy="Fewer cannot give 0.05.")
-    ordinary = [comparison.test(synthetic) for comparison in comparisons]
     rng = np.random.default_rng(seed)
-    counted = CountedRelease.of(release, comparisons, synthetic)
-    if counted is not None:
-        progress(STAGE, 0.0)
-        observed, simulated = counted.statistics(simulations or IN_COUNTS, rng)
-        return [_outcome(observed, simulated, ordinary[0], "counts")]
-    times = simulations or IN_ROWS
-    drawn = null_releases(
-        release, comparisons, synthetic, budget=budget, simulations=times, rng=rng, progress=progress, workers=workers
-    )
-    found = row_statistics(comparisons, synthetic)
-    return [_outcome(found[i], drawn[:, i], ordinary[i], "rows") for i in range(len(comparisons))]
+    ordinary = [comparison.test(synthetic) for comparison in comparisons]
+    out = []
+    for i, comparison in enumerate(comparisons):
+        simulator = simulator_of(release, GroupTest(comparisons=(comparison,)), synthetic, workers=workers)
+        times = simulations or (IN_COUNTS if simulator.quick else IN_ROWS)
+        pvalue, simulated = least_favourable(simulator, times, rng, part_of(progress, i, len(comparisons)))
+        out.append(
+            CalibratedMannWhitney(
+                pvalue=pvalue,
+                error=math.sqrt(pvalue * (1 - pvalue) / (1 + times)),
+                simulations=times,
+                statistic=float(simulator.statistics[0]),
+                null_mean=float(simulated.mean()),
+                null_std=float(simulated.std()),
+                ordinary=ordinary[i],
+                path="counts" if simulator.quick else "rows",
+            )
+        )
+    return out
 
 
-def _outcome(
-    statistic: float, simulated: FloatArray, ordinary: MannWhitney, path: Literal["counts", "rows"]
-) -> CalibratedMannWhitney:
-    pvalue = float(calibrated_pvalue(np.array([statistic]), simulated[None])[0])
-    return CalibratedMannWhitney(
-        pvalue=pvalue,
-        error=math.sqrt(pvalue * (1 - pvalue) / (1 + len(simulated))),
-        simulations=len(simulated),
-        statistic=float(statistic),
-        null_mean=float(simulated.mean()),
-        null_std=float(simulated.std()),
-        ordinary=ordinary,
-        path=path,
-    )
+def least_favourable(
+    simulator: NullSimulator,
+    simulations: int,
+    rng: np.random.Generator,
+    progress: Progress = no_progress,
+    *,
+    stop_above: float = 1.0,
+) -> tuple[float, FloatArray]:
+    """The largest p-value over the estimated null and a few plausible ones, and the statistics simulated for it.
+
+    Args:
+        simulator: Of the release.
+        simulations: Releases of each null.
+        rng: Of the simulation.
+        progress: Told the share that is done; raises to cancel.
+        stop_above: For experiments that only ask whether the p-value is low: once it exceeds this, it is not raised
+            any further.
+    """
+    effort = COUNT_EFFORTS[0] if simulator.quick else ROW_EFFORTS[0]
+    if stop_above < 1:
+        alone = simulator.run(simulator.estimate(rng), simulations, rng).found.statistics
+        pvalue = float(calibrated_pvalues(simulator.statistics, alone)[0])
+        if pvalue > stop_above:
+            return pvalue, alone[:, 0]
+    screened = screen(simulator, effort, rng, share_of(progress, 0.0, 0.5))
+    chosen = list(dict.fromkeys([0, *screened.least_unusual(simulator.statistics, effort.ends)]))
+    found: list[tuple[float, FloatArray]] = []
+    for i, index in enumerate(chosen):
+        part = share_of(progress, 0.5 + 0.5 * i / len(chosen), 0.5 + 0.5 * (i + 1) / len(chosen))
+        drawn = simulator.run(screened.plausible[index][0], simulations, rng, part).found.statistics
+        found.append((float(calibrated_pvalues(simulator.statistics, drawn)[0]), drawn[:, 0]))
+    return max(found, key=lambda one: one[0])
 
 
 def calibrated_pvalue(observed: FloatArray, simulated: FloatArray) -> FloatArray:

@@ -16,16 +16,29 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.inference.calibrated import CalibratedMannWhitney, calibrated_mann_whitney
-from dpsynth_core.inference.group_comparison import GroupComparison
+from dpsynth_core.inference.calibrated import FEWEST, CalibratedMannWhitney
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.mann_whitney import MannWhitney
-from dpsynth_core.inference.null_simulation import NotSimulatedError, NullSimulator, RowSimulator, simulator_of
-from dpsynth_core.inference.plausible_nulls import COUNT_EFFORTS, ROW_EFFORTS, Effort, PlausibleNulls, risk_range
+from dpsynth_core.inference.null_simulation import (
+    NotSimulatedError,
+    NullSimulator,
+    RowSimulator,
+    shares_of,
+    simulator_of,
+)
+from dpsynth_core.inference.plausible_nulls import (
+    COUNT_EFFORTS,
+    ROW_EFFORTS,
+    Effort,
+    PlausibleNulls,
+    false_reports,
+    risk_range,
+)
 from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.inference.risk_advice import Advice, advise
 from dpsynth_core.progress import Progress, no_progress, share_of
 from dpsynth_core.runs.synthesize import Release
+from dpsynth_core.table.private_table import PrivateTable
 
 RiskVerdict: TypeAlias = Literal["sound", "inflated", "unknown"]
 ALPHA = 0.05
@@ -179,11 +192,10 @@ def discovery_risk(
     synthetic = release.sample() if table is None else table
     test = GroupTest.of(release.schema, value=value, group=group, levels=levels)
     ordinary, problem = _ordinary(test, synthetic)
-    names = tuple(dict.fromkeys(level for comparison in test.comparisons for level in comparison.levels))
     blank = DiscoveryRisk(
         value=value,
         group=group,
-        levels=names,
+        levels=test.levels,
         low=0.0,
         high=1.0,
         verdict="unknown",
@@ -198,13 +210,11 @@ def discovery_risk(
         return replace(blank, problem=str(error))
     chosen = len(efforts) - 1 if stage is None else min(stage, len(efforts) - 1)
     rng = np.random.default_rng([seed, chosen])
-    share = 0.6 if advice else 0.9
+    share = 0.6 if advice else 1.0
     found = risk_range(simulator, efforts[chosen], alpha=ALPHA, rng=rng, progress=share_of(progress, 0.0, share))
-    risk = _filled(replace(blank, stage=chosen, last=chosen == len(efforts) - 1), found, test, ordinary)
-    if len(test.comparisons) == 1 and ordinary[0] is not None and (simulator.quick or chosen):
-        risk = _with_calibrated(risk, release, test.comparisons[0], synthetic, share_of(progress, share, 0.9))
+    risk = _filled(replace(blank, stage=chosen, last=chosen == len(efforts) - 1), found, simulator, ordinary)
     if advice and risk.verdict != "sound" and (simulator.quick or chosen):
-        part = share_of(progress, 0.9, 1.0)
+        part = share_of(progress, share, 1.0)
         risk = replace(
             risk,
             advice=advise(
@@ -220,6 +230,59 @@ def discovery_risk(
             ),
         )
     return risk
+
+
+def private_discovery_risk(
+    private: PrivateTable,
+    release: Release,
+    *,
+    value: str,
+    group: str,
+    levels: Sequence[Any] | None = None,
+    table: pd.DataFrame | None = None,
+    max_seconds: float = MAX_SECONDS,
+    seed: int = SEED,
+    progress: Progress = no_progress,
+) -> DiscoveryRisk:
+    """The same with the groups' sizes and the distribution of the values as they are in the original. Private.
+
+    For internal review: the figure looks at the private rows, so it is marked and must not be published. Its range is
+    the Monte-Carlo error alone.
+
+    Args:
+        private: The original.
+        release: What was made of it.
+        value: Column to compare.
+        group: Column of the groups.
+        levels: The two groups to compare, if the column has more.
+        table: The synthetic table; None: a fresh sample of the release.
+        max_seconds: Expected computing time beyond which it is refused.
+        seed: Of the simulation.
+        progress: Told the share that is done; raises to cancel.
+    """
+    synthetic = release.sample() if table is None else table
+    test = GroupTest.of(release.schema, value=value, group=group, levels=levels)
+    simulator = simulator_of(release, test, synthetic)
+    releases = COUNT_EFFORTS[-1].releases
+    if isinstance(simulator, RowSimulator):
+        simulator = replace(simulator, base=private)
+        releases = max(effort.releases for effort in efforts_for(simulator, max_seconds))
+    null = shares_of(simulator.counted(private)[None], private.n)
+    drawn = simulator.run(null, releases, np.random.default_rng(seed), progress)
+    reported = false_reports(drawn, ALPHA)[:, -1]
+    share = Proportion(count=int(reported.sum()), reps=releases)
+    return DiscoveryRisk(
+        value=value,
+        group=group,
+        levels=test.levels,
+        low=share.low,
+        high=share.high,
+        verdict=verdict_of((share, share)),
+        ordinary=None,
+        calibrated=None,
+        simulations=releases,
+        releasable=False,
+    )
 
 
 def efforts_for(simulator: NullSimulator, max_seconds: float) -> tuple[Effort, ...]:
@@ -250,12 +313,21 @@ def _ordinary(test: GroupTest, synthetic: pd.DataFrame) -> tuple[list[MannWhitne
 
 
 def _filled(
-    blank: DiscoveryRisk, found: PlausibleNulls, test: GroupTest, ordinary: list[MannWhitney | None]
+    blank: DiscoveryRisk, found: PlausibleNulls, simulator: NullSimulator, ordinary: list[MannWhitney | None]
 ) -> DiscoveryRisk:
+    """With the figures; with several pairs, those of each, and of all together after Holm's correction."""
+    test = simulator.test
+    assert isinstance(test, GroupTest)  # noqa: S101  asked for by the caller
+
     def of(question: int, base: DiscoveryRisk) -> DiscoveryRisk:
         ends = found.ends(question)
         low, high = ends[0].low, ends[1].high
-        return replace(base, low=low, high=high, verdict=verdict_of(ends), simulations=found.releases)
+        calibrated = None
+        if base.ordinary is not None and found.releases >= FEWEST:
+            calibrated = _calibrated(simulator, found, question, base.ordinary)
+        return replace(
+            base, low=low, high=high, verdict=verdict_of(ends), simulations=found.releases, calibrated=calibrated
+        )
 
     if len(ordinary) == 1:
         return of(0, blank)
@@ -266,19 +338,18 @@ def _filled(
     return of(len(pairs), replace(blank, pairs=pairs))
 
 
-def _with_calibrated(
-    risk: DiscoveryRisk, release: Release, comparison: GroupComparison, synthetic: pd.DataFrame, progress: Progress
-) -> DiscoveryRisk:
-    try:
-        calibrated = calibrated_mann_whitney(
-            release,
-            value=risk.value,
-            group=risk.group,
-            levels=comparison.levels,
-            table=synthetic,
-            seed=SEED,
-            progress=progress,
-        )
-    except DPSynthError as error:
-        return replace(risk, problem=str(error))
-    return replace(risk, calibrated=calibrated)
+def _calibrated(
+    simulator: NullSimulator, found: PlausibleNulls, question: int, ordinary: MannWhitney
+) -> CalibratedMannWhitney:
+    """From the same simulated releases: the largest p-value over the nulls that were looked at closely."""
+    pvalue = float(found.pvalues[question])
+    return CalibratedMannWhitney(
+        pvalue=pvalue,
+        error=math.sqrt(pvalue * (1 - pvalue) / (1 + found.releases)),
+        simulations=found.releases,
+        statistic=float(simulator.statistics[question]),
+        null_mean=float(found.centres[question]),
+        null_std=float(found.spreads[question]),
+        ordinary=ordinary,
+        path="counts" if simulator.quick else "rows",
+    )

@@ -51,6 +51,11 @@ class GroupTest(NullTest):
         )
 
     @property
+    def levels(self) -> tuple[Any, ...]:
+        """Every level that is compared with another."""
+        return tuple(dict.fromkeys(level for comparison in self.comparisons for level in comparison.levels))
+
+    @property
     def group(self) -> Column:  # type: ignore[override]
         return self.comparisons[0].group
 

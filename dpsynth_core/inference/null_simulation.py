@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -35,15 +35,17 @@ from dpsynth_core.mechanisms.simplex import project_to_simplex
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.runs.synthesize import Release, run_mechanism
+from dpsynth_core.runs.workers import run_all
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.encoding import Positions
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
 STAGE = "Simulating releases without a difference"
+RUNS_PER_TASK = 4
 MAX_CELLS = 64
 """Cells of a numeric column in which its distribution is estimated where the mechanism runs on rows."""
-TABLES_AT_ONCE = 4_000_000
+TABLES_AT_ONCE = 2_000_000
 """Cells and rows of simulated tables that are held at a time."""
 _ROUNDS, _COUNT_RUNS, _ROW_RUNS = 3, 40, 6
 """Of the estimation by simulation, and releases in each of them."""
@@ -107,6 +109,8 @@ class NullSimulator(ABC):
     """Rows of the original."""
     observed: FloatArray
     """The real release, as counts by group and value."""
+    statistics: FloatArray
+    """Of the real release, one for each question."""
     quick: bool
     """Whether thousands of releases take no longer than a second."""
 
@@ -115,6 +119,10 @@ class NullSimulator(ABC):
         self, null: Nuisance, tables: int, rng: np.random.Generator, progress: Progress = no_progress
     ) -> NullReleases:
         """That many releases of tables drawn from one null."""
+
+    @abstractmethod
+    def counted(self, table: PrivateTable) -> FloatArray:
+        """A table as counts by group and value."""
 
     @abstractmethod
     def estimate(self, rng: np.random.Generator, progress: Progress = no_progress) -> Nuisance:
@@ -127,6 +135,14 @@ class NullSimulator(ABC):
     @abstractmethod
     def changed(self, *, factor: int = 1, epsilon: int = 1) -> NullSimulator:
         """With so many times the rows, or so many times the epsilon."""
+
+    def run_each(
+        self, nulls: Sequence[Nuisance], tables: int, rng: np.random.Generator, progress: Progress = no_progress
+    ) -> Iterator[NullReleases]:
+        """That many releases of each null, in turn."""
+        for i, null in enumerate(nulls):
+            progress(STAGE, i / len(nulls))
+            yield self.run(null, tables, rng)
 
     def rates(self, null: Nuisance, tables: int, rng: np.random.Generator, alpha: float) -> FloatArray:
         """Share of null releases on which the ordinary test reports a difference, for each question."""
@@ -148,6 +164,12 @@ class CountSimulator(NullSimulator):
     quick = True
 
     @cached_property
+    def statistics(self) -> FloatArray:  # type: ignore[override]
+        found = self.test.on_counts(self.observed[None], self.cells, np.random.default_rng(0))
+        assert found is not None  # noqa: S101  else this simulator would not have been chosen
+        return np.asarray(found.statistics[0])
+
+    @cached_property
     def cells(self) -> CountCells:
         cells = count_cells_of(self.mechanism, self.schema, self.test, self.n, self.epsilon)
         assert cells is not None  # noqa: S101  else this simulator would not have been chosen
@@ -156,16 +178,41 @@ class CountSimulator(NullSimulator):
     def run(
         self, null: Nuisance, tables: int, rng: np.random.Generator, progress: Progress = no_progress
     ) -> NullReleases:
-        law = self.cells.law
-        step = max(1, TABLES_AT_ONCE // max(law.rows, math.prod(law.shape)))
         parts = []
-        for start in range(0, tables, step):
+        for start in range(0, tables, self._at_once):
             progress(STAGE, start / tables)
-            counts = law.run(null.draw(min(step, tables - start), rng), rng)
-            found = self.test.on_counts(counts, self.cells, rng)
-            assert found is not None  # noqa: S101  else this simulator would not have been chosen
-            parts.append(NullReleases(counts=counts, found=found))
+            parts.append(self._released(null, min(self._at_once, tables - start), rng))
         return _joined(parts)
+
+    def run_each(
+        self, nulls: Sequence[Nuisance], tables: int, rng: np.random.Generator, progress: Progress = no_progress
+    ) -> Iterator[NullReleases]:
+        step = max(1, self._at_once // tables)
+        for start in range(0, len(nulls), step):
+            progress(STAGE, start / len(nulls))
+            part = nulls[start : start + step]
+            together = Nuisance(
+                sizes=np.concatenate([null.sizes for null in part]),
+                chances=np.concatenate([null.chances for null in part]),
+            )
+            drawn = self._released(together, tables, rng)
+            for i in range(len(part)):
+                lines = slice(i * tables, (i + 1) * tables)
+                found = TestValues(pvalues=drawn.found.pvalues[lines], statistics=drawn.found.statistics[lines])
+                yield NullReleases(counts=drawn.counts[lines], found=found)
+
+    def counted(self, table: PrivateTable) -> FloatArray:
+        return _counted(table, self.cells.group, self.cells.value)
+
+    @property
+    def _at_once(self) -> int:
+        return max(1, TABLES_AT_ONCE // max(self.cells.law.rows, math.prod(self.cells.law.shape)))
+
+    def _released(self, nulls: Nuisance, tables: int, rng: np.random.Generator) -> NullReleases:
+        counts = self.cells.law.run(nulls.draw(tables, rng), rng)
+        found = self.test.on_counts(counts, self.cells, rng)
+        assert found is not None  # noqa: S101  else this simulator would not have been chosen
+        return NullReleases(counts=counts, found=found)
 
     def estimate(self, rng: np.random.Generator, progress: Progress = no_progress) -> Nuisance:
         progress(STAGE, 0.0)
@@ -208,11 +255,20 @@ class RowSimulator(NullSimulator):
     n: int
     rows: int
     """Of each release."""
+    workers: int | None = None
+    """Processes to use. None: as many as pay."""
     quick = False
 
     @cached_property
+    def statistics(self) -> FloatArray:  # type: ignore[override]
+        return self.test.on_rows(self.base.rows()).statistics
+
+    @cached_property
     def observed(self) -> FloatArray:  # type: ignore[override]
-        return _counted(self.base, self.group, self.value)
+        return self.counted(self.base)
+
+    def counted(self, table: PrivateTable) -> FloatArray:
+        return _counted(table, self.group, self.value)
 
     @cached_property
     def _members(self) -> tuple[tuple[IntArray, ...], tuple[IntArray, ...]]:
@@ -227,11 +283,14 @@ class RowSimulator(NullSimulator):
     def run(
         self, null: Nuisance, tables: int, rng: np.random.Generator, progress: Progress = no_progress
     ) -> NullReleases:
-        parts = []
-        for done in range(tables):
-            progress(STAGE, done / tables)
-            parts.append(self._one(null, rng))
-        return _joined(parts)
+        seeds = [int(seed) for seed in rng.integers(0, 2**62, tables)]
+        tasks = [(null, seeds[start : start + RUNS_PER_TASK]) for start in range(0, tables, RUNS_PER_TASK)]
+        done = run_all(self._repeated, tasks, stage=STAGE, progress=progress, workers=self.workers)
+        return _joined(done)
+
+    def _repeated(self, task: tuple[Nuisance, Sequence[int]]) -> NullReleases:
+        null, seeds = task
+        return _joined([self._one(null, np.random.default_rng(seed)) for seed in seeds])
 
     def _one(self, null: Nuisance, rng: np.random.Generator) -> NullReleases:
         drawn, seed = self._null_table(null, rng), int(rng.integers(2**62))
@@ -239,7 +298,7 @@ class RowSimulator(NullSimulator):
         pair = PrivateTable(table, self.schema.select([self.test.group.name, self.test.value.name]))
         found = self.test.on_rows(table)
         return NullReleases(
-            counts=_counted(pair, self.group, self.value)[None],
+            counts=self.counted(pair)[None],
             found=TestValues(pvalues=found.pvalues[None], statistics=found.statistics[None]),
         )
 
@@ -331,9 +390,12 @@ def corrected(null: Nuisance, released: FloatArray, simulated: FloatArray, n: in
     return Nuisance(sizes=rounded_sizes(shares * n, n), chances=chances / chances.sum(axis=1, keepdims=True))
 
 
-def simulator_of(release: Release, test: NullTest, synthetic: pd.DataFrame) -> NullSimulator:
+def simulator_of(
+    release: Release, test: NullTest, synthetic: pd.DataFrame, *, workers: int | None = None
+) -> NullSimulator:
     """The quickest simulator that draws what the release's mechanism would."""
-    return count_simulator(release, test, synthetic) or row_simulator(release, test, synthetic)
+    by_counts = count_simulator(release, test, synthetic)
+    return by_counts or replace(row_simulator(release, test, synthetic), workers=workers)
 
 
 def count_simulator(release: Release, test: NullTest, synthetic: pd.DataFrame) -> CountSimulator | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,6 +98,7 @@ def all_pairs(
     release: Release,
     *,
     group: str,
+    levels: Sequence[Any] | None = None,
     table: pd.DataFrame | None = None,
     original: PrivateTable | None = None,
     calibrated: bool = False,
@@ -110,9 +112,10 @@ def all_pairs(
     Args:
         release: The release.
         group: Column of the two groups.
+        levels: The two groups, if the column has more.
         table: The synthetic table that was published; None: a fresh sample of the release.
         original: To test beside it, for internal review: its p-values are private.
-        calibrated: Whether to calibrate, by one set of simulated releases for all columns.
+        calibrated: Whether to calibrate, which simulates releases for every column.
         simulations: Null releases to simulate.
         seed: For a result that can be repeated.
         progress: Told the share that is done; raises to cancel.
@@ -123,7 +126,7 @@ def all_pairs(
     names = [column.name for column in schema if column.name != group and ordered(column)]
     if not names:
         raise ParameterError("group", group, allowed="a column beside others with an order")
-    comparisons = [GroupComparison.of(schema, value=name, group=group) for name in names]
+    comparisons = [GroupComparison.of(schema, value=name, group=group, levels=levels) for name in names]
     tests = [_test(comparison, synthetic) for comparison in comparisons]
     possible = [i for i, (test, _) in enumerate(tests) if test is not None]
     chosen = [comparisons[i] for i in possible]

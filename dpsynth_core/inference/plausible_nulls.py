@@ -16,7 +16,7 @@ import numpy as np
 from dpsynth_core.arrays import BoolArray, FloatArray, IntArray
 from dpsynth_core.inference.multiplicity import holm_reports
 from dpsynth_core.inference.nuisance import Nuisance, rounded_sizes
-from dpsynth_core.inference.null_simulation import ESTIMATION_RUNS, STAGE, NullReleases, NullSimulator
+from dpsynth_core.inference.null_simulation import ESTIMATION_RUNS, NullReleases, NullSimulator
 from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.progress import Progress, no_progress, share_of
 
@@ -28,6 +28,8 @@ CUTS = 8
 """Parts of the values' order whose shares are compared."""
 MIN_STD = 1e-3
 """Differences below this are not told apart."""
+ROUNDING = 1e-9
+"""Statistics closer than this are equal."""
 MIN_USUAL = 8
 """Releases of the estimate at least, from which it is known how far releases of one null lie apart."""
 
@@ -56,7 +58,7 @@ class Effort:
         """Releases to be simulated, for two groups and no more of them than that."""
         shapes, sizes = 3 + len(self.widths) + 2 * len(self.tilts), 1 + len(self.fractions)
         tried = 1 + 2 * self.repeats + shapes * sizes
-        closely = (1 + 2 * self.ends) * self.releases
+        closely = (1 + 3 * self.ends) * self.releases
         return ESTIMATION_RUNS + self.repeats + MIN_USUAL + tried * self.screening + closely
 
 
@@ -108,6 +110,12 @@ class PlausibleNulls:
     rates: FloatArray
     """Of false reports, of shape (nulls, questions); with several questions, one more column for any of them after
     Holm's correction."""
+    pvalues: FloatArray
+    """Calibrated p-values of the real release, one for each question: the largest over the nulls."""
+    centres: FloatArray
+    """Mean of the statistic over releases of the null that gave the p-value, for each question."""
+    spreads: FloatArray
+    """Its standard deviation."""
     releases: int
     """Simulated for each of the nulls."""
     tried: int
@@ -135,30 +143,80 @@ def risk_range(
     progress: Progress = no_progress,
 ) -> PlausibleNulls:
     """The nulls that the release leaves plausible, and how often the ordinary test is wrong under them."""
-    estimate = simulator.estimate(rng, share_of(progress, 0.0, 0.1))
+    screened = screen(simulator, effort, rng, share_of(progress, 0.0, 0.6))
+    rates = np.array([_rates(releases, alpha) for _, releases in screened.plausible])
+    chosen = dict.fromkeys([*_ends(rates, effort.ends), *screened.least_unusual(simulator.statistics, effort.ends)])
+    nulls = [screened.plausible[i][0] for i in chosen]
+    drawn = []
+    for i, null in enumerate(nulls):
+        part = share_of(progress, 0.6 + 0.4 * i / len(nulls), 0.6 + 0.4 * (i + 1) / len(nulls))
+        drawn.append(simulator.run(null, effort.releases, rng, part))
+    statistics = np.stack([releases.found.statistics for releases in drawn])
+    pvalues = np.stack([calibrated_pvalues(simulator.statistics, one) for one in statistics])
+    least, questions = pvalues.argmax(axis=0), np.arange(pvalues.shape[1])
+    return PlausibleNulls(
+        nulls=tuple(nulls),
+        rates=np.array([_rates(releases, alpha) for releases in drawn]),
+        pvalues=pvalues.max(axis=0),
+        centres=statistics.mean(axis=1)[least, questions],
+        spreads=statistics.std(axis=1)[least, questions],
+        releases=effort.releases,
+        tried=screened.tried,
+        plausible=len(screened.plausible),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScreenedNulls:
+    """The plausible ones of the nulls that were tried, the estimate first, with a few releases of each."""
+
+    plausible: tuple[tuple[Nuisance, NullReleases], ...]
+    tried: int
+
+    def least_unusual(self, statistics: FloatArray, each: int) -> list[int]:
+        """For every question, the nulls under which the real release's statistic is the least surprising."""
+        chosen: list[int] = []
+        simulated = [releases.found.statistics for _, releases in self.plausible]
+        usual = simulated[0].std(axis=0)
+        for question, statistic in enumerate(statistics):
+            off = [
+                abs(statistic - drawn[:, question].mean()) / max(drawn[:, question].std(), usual[question], MIN_STD)
+                for drawn in simulated
+            ]
+            chosen += np.argsort(off, kind="stable")[:each].tolist()
+        return chosen
+
+
+def screen(
+    simulator: NullSimulator, effort: Effort, rng: np.random.Generator, progress: Progress = no_progress
+) -> ScreenedNulls:
+    """Try many nulls, and keep those whose releases look like the real one."""
+    estimate = simulator.estimate(rng, share_of(progress, 0.0, 0.2))
     tried = candidates(simulator, estimate, effort, rng)
     seen = summaries(simulator.observed[None])[0]
     first = simulator.run(estimate, max(MIN_USUAL, effort.screening), rng)
     usual = summaries(first.counts).std(axis=0)
-    plausible, rates = [estimate], [_rates(first, alpha)]
-    for i, null in enumerate(tried):
-        progress(STAGE, 0.1 + 0.5 * i / len(tried))
-        releases = simulator.run(null, effort.screening, rng)
+    plausible = [(estimate, first)]
+    each = simulator.run_each(tried, effort.screening, rng, share_of(progress, 0.2, 1.0))
+    for null, releases in zip(tried, each, strict=True):
         if is_plausible(seen, summaries(releases.counts), usual):
-            plausible.append(null)
-            rates.append(_rates(releases, alpha))
-    chosen = [plausible[i] for i in _ends(np.array(rates), effort.ends)]
-    found = []
-    for i, null in enumerate(chosen):
-        part = share_of(progress, 0.6 + 0.4 * i / len(chosen), 0.6 + 0.4 * (i + 1) / len(chosen))
-        found.append(_rates(simulator.run(null, effort.releases, rng, part), alpha))
-    return PlausibleNulls(
-        nulls=tuple(chosen),
-        rates=np.array(found),
-        releases=effort.releases,
-        tried=1 + len(tried),
-        plausible=len(plausible),
-    )
+            plausible.append((null, releases))
+    return ScreenedNulls(plausible=tuple(plausible), tried=1 + len(tried))
+
+
+def calibrated_pvalues(statistics: FloatArray, simulated: FloatArray) -> FloatArray:
+    """How unusual each question's statistic is among its simulations, on either side of their common mean.
+
+    The mean is over all of them, the observed one included, so that under the null they are exchangeable.
+
+    Args:
+        statistics: Of the real release, one for each question.
+        simulated: Of null releases, of shape (releases, questions).
+    """
+    releases = len(simulated)
+    centre = (statistics + simulated.sum(axis=0)) / (1 + releases)
+    as_far = (np.abs(simulated - centre) >= np.abs(statistics - centre) - ROUNDING).sum(axis=0)
+    return np.asarray((1 + as_far) / (1 + releases), dtype=np.float64)
 
 
 def false_reports(releases: NullReleases, alpha: float) -> BoolArray:

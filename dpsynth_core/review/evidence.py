@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from dpsynth_core.diagnostics import Diagnostic
 from dpsynth_core.diagnostics.evaluation import Evaluation, evaluate
-from dpsynth_core.diagnostics.mann_whitney import default_group
+from dpsynth_core.diagnostics.mann_whitney import default_pair
 from dpsynth_core.diagnostics.nearest_rows import NearestRows, nearest_rows
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.inference.experiments import ErrorRates, error_rates
-from dpsynth_core.inference.group_comparison import GroupComparison, ordered
-from dpsynth_core.inference.histograms import HISTOGRAMS
+from dpsynth_core.inference.discovery_risk import DiscoveryRisk, discovery_risk, private_discovery_risk
 from dpsynth_core.progress import Progress, no_progress, share_of
 from dpsynth_core.runs.configuration import RunResult
 from dpsynth_core.table.private_table import PrivateTable
-from dpsynth_core.table.schema import Schema
 
-REPETITIONS = 1_000
-"""Simulated releases of each kind behind the false-discovery risk."""
-MIN_REPETITIONS = 40
-"""With fewer, the estimate would say too little."""
-MAX_SECONDS = 30.0
-"""Expected computing time for that risk; slower mechanisms get fewer repetitions."""
+MAX_SECONDS = 60.0
+"""Expected computing time for the false-discovery risk; with slower mechanisms it is less precise, or unknown."""
 SEED = 20_240
 
 
@@ -36,10 +29,13 @@ class Evidence:
     evaluation: Evaluation
     nearest: NearestRows | None
     """None if it cannot be computed."""
-    discoveries: ErrorRates | None
-    """How often tests between two groups err on releases like this one; None if it cannot be simulated."""
+    discoveries: DiscoveryRisk | None
+    """How often a test between two groups would report a difference that does not exist, from published things alone;
+    None if there are no such groups."""
     pair: tuple[str, str] | None
-    """The value and the group column that the simulated tests use."""
+    """The value and the group column of that test."""
+    own_discoveries: DiscoveryRisk | None = None
+    """The same with the sizes and the distribution of the original: private."""
     problems: dict[str, str] = field(default_factory=dict)
     """Why ``nearest`` or ``discoveries`` is None, by that name."""
     releasable: Literal[False] = field(default=False, init=False)
@@ -66,7 +62,7 @@ def gather(private: PrivateTable, request: EvidenceRequest, *, progress: Progres
     """
     outcome, pair, problems = request.outcome, default_pair(private.schema), {}
     synthetic = outcome.tables[0]
-    evaluation, nearest, discoveries = request.evaluation, None, None
+    evaluation, nearest = request.evaluation, None
     if evaluation is None:
         evaluation = evaluate(private, synthetic, request.diagnostics, progress=share_of(progress, 0.0, 0.7))
     try:
@@ -75,42 +71,35 @@ def gather(private: PrivateTable, request: EvidenceRequest, *, progress: Progres
     except DPSynthError as error:
         problems["nearest"] = str(error)
     try:
-        discoveries = discovery_rates(outcome, private.n, pair, progress=share_of(progress, 0.8, 1.0))
+        discoveries, own = _discoveries(private, outcome, pair, share_of(progress, 0.8, 1.0))
     except DPSynthError as error:
+        discoveries, own = None, None
         problems["discoveries"] = str(error)
-    return Evidence(evaluation=evaluation, nearest=nearest, discoveries=discoveries, pair=pair, problems=problems)
+    return Evidence(
+        evaluation=evaluation,
+        nearest=nearest,
+        discoveries=discoveries,
+        own_discoveries=own,
+        pair=pair,
+        problems=problems,
+    )
 
 
-def default_pair(schema: Schema) -> tuple[str, str] | None:
-    """A value and a group column to be tested, from public facts: the first of each kind."""
-    group = default_group(schema)
-    values = [column.name for column in schema if column.name != group and ordered(column)]
-    return (values[0], group) if group is not None and values else None
-
-
-def discovery_rates(
-    outcome: RunResult, n: int, pair: tuple[str, str] | None, *, progress: Progress = no_progress
-) -> ErrorRates:
-    """How often an ordinary test errs on releases of two such columns, by simulation: no private row is looked at."""
+def _discoveries(
+    private: PrivateTable, outcome: RunResult, pair: tuple[str, str] | None, progress: Progress
+) -> tuple[DiscoveryRisk, DiscoveryRisk | None]:
+    """The risk that may be shown to anybody, and the one of the original's own groups if it can be simulated."""
     if pair is None:
         raise DPSynthError("This table has no column with two levels and another one with an order.")
-    comparison = GroupComparison.of(outcome.schema, value=pair[0], group=pair[1])
-    first, second = (max(1, len(side)) for side in comparison.split(outcome.tables[0]))
-    mechanism, budget = outcome.config.mechanism, outcome.config.fitted.per_row(outcome.schema.rows_per_person)
-    reps = REPETITIONS
-    if not isinstance(mechanism, HISTOGRAMS):
-        each = mechanism.plan(outcome.schema.select(pair), n, budget).seconds
-        reps = min(100, int(MAX_SECONDS / (2 * each)))
-    if reps < MIN_REPETITIONS:
-        raise DPSynthError("One run of this mechanism takes too long to repeat it often enough here.")
-    return error_rates(
-        mechanism,
-        epsilon=budget.epsilon,
-        delta=budget.delta or None,
-        n=n,
-        ratio=first / (first + second),
-        bins=max(2, comparison.value.levels),
-        reps=reps,
-        seed=SEED,
-        progress=progress,
+    release, table = outcome.release(private.n), outcome.tables[0]
+    value, group = pair
+    asked: dict[str, Any] = {"value": value, "group": group, "table": table, "seed": SEED}
+    risk = discovery_risk(
+        release, **asked, advice=False, max_seconds=MAX_SECONDS, progress=share_of(progress, 0.0, 0.8)
     )
+    if not risk.simulations:
+        return risk, None
+    own = private_discovery_risk(
+        private, release, **asked, max_seconds=MAX_SECONDS, progress=share_of(progress, 0.8, 1.0)
+    )
+    return risk, own

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from dpsynth_core.diagnostics import Measure, Result
 from dpsynth_core.diagnostics.nearest_rows import LABEL
+from dpsynth_core.inference.discovery_risk import of_100
 from dpsynth_core.review.checklist_item import ChecklistItem, CheckState
 from dpsynth_core.review.evidence import Evidence
 from dpsynth_core.review.thresholds import LIMITS, Thresholds
@@ -105,26 +106,28 @@ def _discoveries(evidence: Evidence | None, thresholds: Thresholds) -> Checklist
     blank = _blank("false_discovery", "Tests do not find differences that do not exist", thresholds)
     if evidence is None:
         return blank
-    rates = evidence.discoveries
-    if rates is None or evidence.pair is None:
-        why = evidence.problems.get("discoveries", "It could not be simulated.")
-        text = f"Not simulated, so no test on this table should be trusted unchecked. {why}"
+    risk = evidence.discoveries
+    if risk is None or evidence.pair is None or not risk.simulations:
+        why = evidence.problems.get("discoveries", "" if risk is None else risk.problem)
+        text = f"Not simulated, so no test on this table should be trusted unchecked. {why}".rstrip()
         return replace(blank, measured="not known", state="warn", evidence=text)
-    share, (value, group) = rates.type_one, evidence.pair
-    check = replace(
-        blank,
-        low=share.low,
-        high=share.high,
-        evidence=f"Of 100 analysts testing a difference that does not exist, about {round(100 * share.estimate)} "
-        f"would report one; a valid test allows {100 * rates.alpha:g}.",
-        details=(
-            f"{share.reps:,} simulated releases of {rates.n1:,} and {rates.n2:,} rows, with two columns like {value} "
-            f"and {group}; with more columns there is more noise on each.",
-            f"Of 100 analysts testing a difference of {rates.effect:g} standard deviation, about "
-            f"{round(100 * rates.type_two.estimate)} would miss it.",
-        ),
-    )
-    return _compared(check, share.estimate)
+    value, group = evidence.pair
+    details = [
+        f"For {value} between the groups of {group}, from the release alone: {risk.simulations:,} simulated releases "
+        "for each null hypothesis at the ends of the range. The higher end counts.",
+    ]
+    if risk.tests_sentence:
+        details.append(risk.tests_sentence)
+    own = evidence.own_discoveries
+    if own is not None:
+        details.append(
+            f"With the group sizes and values of the original itself (private): {of_100(own.low, own.high)} of 100."
+        )
+    check = replace(blank, low=risk.low, high=risk.high, evidence=" ".join(risk.sentences), details=tuple(details))
+    limit = blank.limit or 0.0
+    state: CheckState = "pass" if risk.high <= limit else "fail" if risk.verdict == "inflated" else "warn"
+    measured = f"{of_100(risk.low, risk.high)} of 100"
+    return replace(check, state=state, value=risk.high, measured=measured)
 
 
 def _nearest(evidence: Evidence | None) -> ChecklistItem:

@@ -8,15 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import pandas as pd
 
 from dpsynth_core.diagnostics.evaluation import Evaluation
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.comparison_power import ComparisonPower
+from dpsynth_core.inference.discovery_risk import DiscoveryRisk
 from dpsynth_core.inference.question import Question
 from dpsynth_core.inference.question_risk import QuestionRisk
-from dpsynth_core.inference.reliability_question import ReliabilityAnswer
 from dpsynth_core.ledger.paid_comparison import PaidComparison
 from dpsynth_core.privacy.budget import Budget, format_amount, sequential
 from dpsynth_core.review import Bundle, Decision, Evidence, Publication, release_digest
@@ -87,8 +88,10 @@ class RunRecord:
     """The ledger's number of its charge; None in teaching mode."""
     evaluations: dict[tuple[str, ...], Evaluation] = field(default_factory=dict)
     """By the columns that were compared with the original."""
-    answers: dict[tuple[str, str], ReliabilityAnswer] = field(default_factory=dict)
-    """How reliable a p-value is, by value column and group column."""
+    risks: dict[tuple[str, str, tuple[Any, ...] | None], DiscoveryRisk] = field(default_factory=dict)
+    """Of a false discovery, by value column, group column and the two levels (None: all pairs). Releasable."""
+    own_risks: dict[tuple[str, str, tuple[Any, ...] | None], DiscoveryRisk] = field(default_factory=dict)
+    """The same from the original's own groups: private."""
     questions: dict[Question, QuestionRisk] = field(default_factory=dict)
     """How far other ordinary tests on it can be trusted."""
     evidence: Evidence | None = None

@@ -87,10 +87,10 @@ def test_what_a_low_p_value_is_worth_on_a_perturbed_histogram(visit: Visit) -> N
     expect(page.get_by_role("figure", name="Distributions of value in the two groups of group")).to_be_visible()
 
     press(page, "Work it out")
-    expect(page.get_by_text("Of 100 analysts testing a difference that does not exist")).to_be_visible(timeout=MINUTE)
-    expect(page.get_by_text("calibrated for the privacy noise")).to_be_visible()
-    expect(page.get_by_role("figure", name="Share of differences reported that do not exist")).to_be_visible()
-    expect(page.get_by_role("figure", name="Share of differences missed")).to_be_visible()
+    expect(page.get_by_text("Of 100 analysts who test a difference that does not exist")).to_be_visible(timeout=MINUTE)
+    expect(page.get_by_text("the calibrated one is")).to_be_visible()
+    expect(page.get_by_text("A finer figure follows")).to_have_count(0, timeout=MINUTE)
+    expect(page.get_by_role("figure", name="Analysts who report a difference that does not exist")).to_be_visible()
 
     use(quiet(page).locator("summary").filter(has_text="All columns at once"))
     expect(page.get_by_role("region", name="P-values of every column")).to_be_visible()
@@ -98,4 +98,4 @@ def test_what_a_low_p_value_is_worth_on_a_perturbed_histogram(visit: Visit) -> N
     press(page, "Draw once")
     expect(page.get_by_text("There is no difference between the groups (original: p")).to_be_visible()
     page.reload()
-    expect(page.get_by_text("Of 100 analysts testing a difference that does not exist")).to_be_visible(timeout=MINUTE)
+    expect(page.get_by_text("Of 100 analysts who test a difference that does not exist")).to_be_visible(timeout=MINUTE)

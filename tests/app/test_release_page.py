@@ -15,7 +15,6 @@ from streamlit.testing.v1 import AppTest
 
 from dpsynth_core.diagnostics.evaluation import evaluate
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.review import Evidence, Thresholds, gather
 from dpsynth_core.review.evidence import EvidenceRequest
 from dpsynth_core.review.report import MARK
@@ -65,7 +64,7 @@ def perfect() -> Evidence:
         for result in evidence.evaluation.results
     )
     assert evidence.discoveries is not None
-    rates = replace(evidence.discoveries, type_one=Proportion(count=5, reps=100))
+    rates = replace(evidence.discoveries, low=0.04, high=0.06, verdict="sound", simulations=2_000)
     return replace(evidence, evaluation=replace(evidence.evaluation, results=results), discoveries=rates)
 
 
@@ -190,7 +189,7 @@ def test_every_score_stands_beside_its_reference_its_verdict_and_its_worst_item(
         assert "A fresh sample would score about" in check.evidence
         assert check.evidence in shown
         assert f"Measured: {check.measured}" in shown
-    assert "a valid test allows 5" in shown
+    assert "5 is what a sound test allows" in shown
 
 
 def test_a_table_with_permuted_columns_is_not_green() -> None:

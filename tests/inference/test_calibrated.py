@@ -47,7 +47,7 @@ def release(mechanism: Mechanism, *, extra: bool = False, epsilon: float = 1.0, 
 
 @pytest.mark.parametrize(("n", "epsilon"), [(50, 1.0), (100, 1.0), (500, 0.1), (1000, 0.1), (20_000, 0.01)])
 def test_false_discoveries_are_rare_where_the_ordinary_test_makes_many(n: int, epsilon: float) -> None:
-    reps = 250
+    reps = 120
     calibrated = error_rates(PERTURBED, epsilon=epsilon, n=n, reps=reps, test="calibrated")
     assert calibrated.type_one.estimate <= at_most(0.05, reps)
     ordinary = error_rates(PERTURBED, epsilon=epsilon, n=n, reps=reps)
@@ -56,7 +56,7 @@ def test_false_discoveries_are_rare_where_the_ordinary_test_makes_many(n: int, e
 
 
 def test_it_finds_a_difference_of_one_deviation() -> None:
-    assert error_rates(PERTURBED, epsilon=1, n=500, reps=300, test="calibrated").power.low > 0.95
+    assert error_rates(PERTURBED, epsilon=1, n=500, reps=60, test="calibrated").power.low > 0.9
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_it_finds_a_difference_of_one_deviation() -> None:
 )
 def test_unequal_groups_are_not_taken_for_a_difference(mechanism: Mechanism, n: int, epsilon: float) -> None:
     """Noise dilutes the smaller group more; the ordinary test sees that even in smoothed histograms."""
-    given = {"epsilon": epsilon, "n": n, "ratio": 0.1, "shape": SKEWED, "reps": 200}
+    given = {"epsilon": epsilon, "n": n, "ratio": 0.1, "shape": SKEWED, "reps": 100}
     assert error_rates(mechanism, **given).type_one.estimate > 0.5
-    assert error_rates(mechanism, **given, test="calibrated").type_one.estimate <= at_most(0.05, 200)
+    assert error_rates(mechanism, **given, test="calibrated").type_one.estimate <= at_most(0.05, 100)
 
 
 def test_a_single_release_by_counts() -> None:
@@ -113,30 +113,6 @@ def test_a_single_release_by_running_the_mechanism(mechanism: Mechanism) -> None
         given, value="age", group="arm", levels=("a", "b"), simulations=39, seed=1, workers=1
     )
     assert unrelated.pvalue > 0.025
-
-
-def test_counts_and_runs_of_the_mechanism_agree() -> None:
-    """A release that counts suffice for, and the same calibrated by running the mechanism on shuffled rows."""
-    from dpsynth_core.inference.group_comparison import GroupComparison
-    from dpsynth_core.inference.null_rows import null_releases
-
-    given = release(PERTURBED, epsilon=20)
-    comparison = GroupComparison.of(given.schema, value="score", group="arm", levels=("b", "c"))
-    by_counts = calibrated_mann_whitney(given, value="score", group="arm", levels=("b", "c"), seed=0)
-    assert given.guarantee.budget is not None
-    runs = null_releases(
-        given,
-        [comparison],
-        given.sample(),
-        budget=given.guarantee.budget,
-        simulations=100,
-        rng=np.random.default_rng(0),
-        progress=lambda *_: None,
-        workers=1,
-    )[:, 0]
-    # Both are near the ordinary z at this epsilon; means and deviations agree within four standard errors.
-    assert abs(runs.mean() - by_counts.null_mean) < 4 * runs.std() / 10
-    assert runs.std() == pytest.approx(by_counts.null_std, rel=4 / math.sqrt(200))
 
 
 def test_a_cancel_is_heard() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import dpsynth_core as dp
 from dpsynth_core.inference import discovery_risk as module
-from dpsynth_core.inference.discovery_risk import DiscoveryRisk, of_100, verdict_of
+from dpsynth_core.inference.discovery_risk import DiscoveryRisk, of_100, private_discovery_risk, verdict_of
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.nuisance import Nuisance
 from dpsynth_core.inference.null_simulation import (
@@ -21,7 +21,7 @@ from dpsynth_core.inference.null_simulation import (
     row_simulator,
     simulator_of,
 )
-from dpsynth_core.inference.plausible_nulls import COUNT_EFFORTS, is_plausible, summaries
+from dpsynth_core.inference.plausible_nulls import COUNT_EFFORTS, ROW_EFFORTS, is_plausible, summaries
 from dpsynth_core.inference.proportions import Proportion
 
 BINS = 20
@@ -318,3 +318,18 @@ def test_advice_comes_with_figures() -> None:
     calibrated = risk.advice[0]
     assert calibrated.high < risk.high
     assert COUNT_EFFORTS[0].runs < COUNT_EFFORTS[1].runs
+
+
+def test_the_figure_of_the_original_itself_is_marked_as_private() -> None:
+    """With the true sizes and shape the true rate is met to within the simulation's error."""
+    mechanism = dp.MECHANISMS["perturbed_histogram"]()
+    truth = true_rate(mechanism, 1000, 0.1, 1.0, 4000)
+    private = dp.PrivateTable(null_table(1000, 0.1, 21), schema_of(GROUP, VALUE))
+    release = dp.synthesize(private, mechanism, epsilon=1.0, seed=21)
+    risk = private_discovery_risk(private, release, value="value", group="group")
+    assert not risk.releasable
+    assert risk.low - 0.1 <= truth <= risk.high + 0.1  # the original is one sample of the law
+    by_rows = dp.synthesize(private, dp.MECHANISMS["kd_tree"](), epsilon=1.0, seed=21)
+    small = private_discovery_risk(private, by_rows, value="value", group="group", max_seconds=2.0)
+    assert not small.releasable
+    assert small.simulations == ROW_EFFORTS[0].releases

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dpsynth_core as dp
-from dpsynth_core.charts.p_values import groups_chart, reliability_chart, replay_chart
+from dpsynth_core.charts.p_values import groups_chart, replay_chart
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.experiments import ErrorRates, Experiment, doubled_us, error_rates
 from dpsynth_core.inference.group_comparison import GroupComparison
@@ -20,7 +20,6 @@ from dpsynth_core.inference.multiplicity import benjamini_hochberg, holm
 from dpsynth_core.inference.pair_tests import all_pairs
 from dpsynth_core.inference.populations import populations
 from dpsynth_core.inference.proportions import Proportion
-from dpsynth_core.inference.reliability import p_value_reliability, verdict
 from dpsynth_core.mechanisms.kd_tree.mechanism import KDTree
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.mechanisms.smoothed_histogram import SmoothedHistogram
@@ -169,44 +168,6 @@ def test_tables_that_leave_nothing_to_test_are_counted() -> None:
     found = error_rates(PerturbedHistogram(placement="centre", bins=2), epsilon=0.01, n=2, reps=300)
     assert found.undefined > 0
     assert found.type_one.reps == 300
-
-
-def test_the_verdict_speaks_of_people() -> None:
-    assert verdict(rates(470, 520)) == (
-        "Of 100 analysts testing a difference that does not exist, about 47 would report one; 5 would be acceptable. "
-        "Of 100 testing a difference of 1 standard deviation, about 52 would miss it."
-    )
-    assert "about 4 would report one; as it should be, at most 5" in verdict(rates(40, 0))
-    assert "1 standard deviation, fewer than 1 would miss it" in verdict(rates(40, 1))
-    assert "0.5 standard deviations, more than 99 would miss it" in verdict(rates(40, 999, effect=0.5))
-    assert "1 standard deviation, about 0 would miss it" in verdict(rates(40, 0))
-
-
-def test_worth_is_a_curve_with_today_marked() -> None:
-    told: list[float] = []
-    found = p_value_reliability(
-        PERTURBED, 250, 250, epsilons=(0.1, 10), today="0.3", reps=60, progress=lambda _, done: told.append(done)
-    )
-    assert [one.epsilon for one in found.ordinary] == [0.1, 0.3, 10.0]
-    assert len(found.calibrated) == len(found.reference) == 3
-    assert found.sound is False
-    assert "calibrated" in found.verdict
-    assert told == sorted(told)
-    for error in ("false", "missed"):
-        chart = reliability_chart(found, error)  # type: ignore[arg-type]
-        assert set(chart.table["test"]) == {
-            "ordinary test on the release",
-            "calibrated test on the release",
-            "private test on the original",
-        }
-        assert "your epsilon 0.3" in chart.alt
-        assert any(trace.name == "your epsilon" for trace in chart.figure.data)
-    plain = p_value_reliability(KDTree(), 20, 20, epsilons=(1,), reps=2, workers=1, bins=10)
-    assert plain.calibrated == ()
-    assert plain.verdict == ""
-    assert plain.sound is None
-    with pytest.raises(DPSynthError):
-        p_value_reliability(PERTURBED, 10, 10, epsilons=())
 
 
 def test_figure_six_can_be_replayed() -> None:

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import dpsynth_core as dp
 from dpsynth_core.diagnostics.base import Measure, Result, Scale
 from dpsynth_core.diagnostics.evaluation import Evaluation
+from dpsynth_core.diagnostics.mann_whitney import default_pair
 from dpsynth_core.errors import DPSynthError, LedgerError, ParameterError
-from dpsynth_core.inference.experiments import ErrorRates
-from dpsynth_core.inference.proportions import Proportion
+from dpsynth_core.inference.discovery_risk import DiscoveryRisk, RiskVerdict
 from dpsynth_core.ledger.accounts import ESTIMATE, Account, Entry
 from dpsynth_core.ledger.decisions import DecisionStore
 from dpsynth_core.ledger.ledger import Ledger
@@ -39,7 +39,7 @@ from dpsynth_core.review import (
     release_digest,
 )
 from dpsynth_core.review.decision import missing_for
-from dpsynth_core.review.evidence import EvidenceRequest, default_pair
+from dpsynth_core.review.evidence import EvidenceRequest
 from dpsynth_core.review.thresholds import LIMITS
 from dpsynth_core.runs.configuration import RunResult
 from dpsynth_core.table.paid_estimate import PaidEstimate
@@ -67,18 +67,18 @@ def evidence(value: float | None = 0.01, low: float | None = None, high: float |
         Result(key=key, title=key, scale=SCALE, headline=measure(value, low, high), tables=noise)
         for key in ("marginals", "pairs", "pmse", "mmd")
     )
-    rates = ErrorRates(
-        test="ordinary",
-        epsilon=1.0,
-        n1=150,
-        n2=150,
-        effect=1.0,
-        alpha=0.05,
-        undefined=0,
-        type_one=Proportion(count=5, reps=100),
-        type_two=Proportion(count=5, reps=100),
+    risk = DiscoveryRisk(
+        value="age",
+        group="sex",
+        levels=("f", "m"),
+        low=0.04,
+        high=0.06,
+        verdict="sound",
+        ordinary=None,
+        calibrated=None,
+        simulations=2000,
     )
-    given = {"nearest": None, "discoveries": rates, "pair": ("age", "sex"), **rest}
+    given = {"nearest": None, "discoveries": risk, "pair": ("age", "sex"), **rest}
     return Evidence(evaluation=Evaluation(results=results), **given)
 
 
@@ -269,13 +269,27 @@ def test_a_stricter_threshold_never_helps(limit: float, value: float, share: flo
     assert rank(max(limit / 2, 1e-4)) >= rank(limit)
 
 
-@pytest.mark.parametrize(("count", "state"), [(5, "pass"), (9, "warn"), (40, "fail")])
-def test_false_discoveries_are_counted(count: int, state: str) -> None:
-    rates = evidence().discoveries
-    assert rates is not None
-    check = good(evidence=evidence(discoveries=replace(rates, type_one=Proportion(count=count, reps=100))))
-    assert check["false_discovery"].state == state
-    assert f"about {count} would report one" in check["false_discovery"].evidence
+@pytest.mark.parametrize(
+    ("high", "verdict", "state"), [(0.06, "sound", "pass"), (0.2, "unknown", "warn"), (0.4, "inflated", "fail")]
+)
+def test_false_discoveries_count_by_the_bad_end(high: float, verdict: RiskVerdict, state: str) -> None:
+    risk = evidence().discoveries
+    assert risk is not None
+    own = replace(risk, low=0.045, high=0.055, releasable=False)
+    given = evidence(discoveries=replace(risk, high=high, verdict=verdict), own_discoveries=own)
+    check = good(evidence=given)["false_discovery"]
+    assert check.state == state
+    assert f"between 4 and {round(100 * high)} would report one" in check.evidence
+    assert any("of the original itself (private)" in line for line in check.details)
+
+
+def test_a_risk_that_was_not_simulated_is_a_warning() -> None:
+    risk = evidence().discoveries
+    assert risk is not None
+    unknown = replace(risk, low=0.0, high=1.0, verdict="unknown", simulations=0, problem="It takes too long.")
+    check = good(evidence=evidence(discoveries=unknown))["false_discovery"]
+    assert (check.state, check.measured) == ("warn", "not known")
+    assert "It takes too long." in check.evidence
 
 
 def test_what_cannot_be_simulated_is_a_warning_with_its_reason() -> None:
@@ -297,6 +311,9 @@ def test_evidence_is_gathered_from_a_release() -> None:
     assert stages == sorted(stages)
     assert found.nearest is not None
     assert found.discoveries is not None
+    assert found.discoveries.releasable
+    assert found.own_discoveries is not None
+    assert not found.own_discoveries.releasable
     assert found.pair == default_pair(example.schema)
     checks = checklist(made, 400, Thresholds(), evidence=found, public=True)
     assert {check.key for check in checks.of("open")} == {"pmse_ratio", "mmd"}

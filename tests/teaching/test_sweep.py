@@ -21,7 +21,8 @@ from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.progress import Point
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.private_table import PrivateTable
-from dpsynth_core.teaching.sweep.analysts import PATIENCE, AnalystPanel
+from dpsynth_core.table.schema import Schema
+from dpsynth_core.teaching.sweep.analysts import PATIENCE, AnalystPanel, TestedGroups
 from dpsynth_core.teaching.sweep.aspects import ASPECTS
 from dpsynth_core.teaching.sweep.config import SweepConfig
 from dpsynth_core.teaching.sweep.distances import CellCodes, Slopes, error_by_size
@@ -80,12 +81,26 @@ def test_more_epsilon_makes_better_tables() -> None:
             assert first.bands[aspect].low > last.bands[aspect].high
 
 
+def test_analysts_compare_groups_like_those_of_the_original() -> None:
+    table = pd.DataFrame({"arm": ["a"] * 30 + ["b"] * 70, "level": ["low"] * 80 + ["high"] * 20})
+    arm = {"name": "arm", "kind": "categorical", "categories": ["a", "b"], "public": True}
+    level = {"name": "level", "kind": "ordinal", "categories": ["low", "middle", "high"], "public": True}
+    groups = TestedGroups.of(PrivateTable(table, Schema.from_dict({"columns": [arm, level]})))
+    assert (groups.value, groups.group, groups.ratio) == ("level", "arm", 0.3)
+    assert sorted(share for share in groups.shape if share) == [0.2, 0.8]
+    alone = PrivateTable(table, Schema.from_dict({"columns": [arm]}))
+    with pytest.raises(DPSynthError, match="two levels"):
+        TestedGroups.of(alone)
+
+
 def test_false_discoveries_are_those_of_simulated_analysts() -> None:
+    groups = TestedGroups.of(PrivateTable(EXAMPLE.load(), EXAMPLE.schema))
     for key, analysts in (("perturbed_histogram", 400), ("kd_tree", 10)):
         assert [point.analysts for point in swept().line(key, "type_one")] == [analysts] * 3
         point = point_at(swept(), key, 1.0)
         mechanism = MECHANISMS[key].suggest(populations(n1=250, n2=250, effect=1.0)[0].schema(100), 500, 1.0)
-        rates = error_rates(mechanism, epsilon=1, n=500, reps=analysts, seed=0, workers=1)
+        given = {"ratio": groups.ratio, "shape": groups.shape}
+        rates = error_rates(mechanism, epsilon=1, n=500, reps=analysts, seed=0, workers=1, **given)
         assert point.bands["type_one"] == Band.of_rate(rates.type_one)
         assert point.bands["type_two"] == Band.of_rate(rates.type_two)
     assert swept().analysts == (10, 400)

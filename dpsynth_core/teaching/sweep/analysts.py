@@ -1,5 +1,7 @@
 """Simulated analysts: how often an ordinary test on a mechanism's releases is wrong, with as many as time allows.
 
+They compare two groups with the sizes and the distribution of the values that the original has: in the one study the
+groups do not differ, in the other one is moved by a standard deviation.
 Where a release is array arithmetic (histograms) there are hundreds of them. Any other mechanism makes a table for each,
 so there are fewer, and none if even a few would take too long. Their number follows from public facts and estimated
 times, never from a clock: the same config gives the same numbers on any machine.
@@ -9,13 +11,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from dpsynth_core.diagnostics.mann_whitney import default_pair
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.experiments import error_rates
+from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.histograms import HISTOGRAMS
 from dpsynth_core.inference.populations import populations
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.teaching.sweep.results import Band
 
 MAX_QUICK, MIN_QUICK, ANALYSED_ROWS = 400, 50, 2_000_000
@@ -29,6 +36,36 @@ MIN_ROWS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
+class TestedGroups:
+    """The two groups that analysts compare, with the sizes and the values that they have in the original: private."""
+
+    value: str
+    group: str
+    ratio: float
+    """Share of the rows in the first group."""
+    shape: tuple[float, ...]
+    """How the values of both groups together are distributed over equal cells of the declared range."""
+
+    @classmethod
+    def of(cls, private: PrivateTable) -> TestedGroups:
+        """The first column with two levels, and the first other one with an order."""
+        pair = default_pair(private.schema)
+        if pair is None:
+            raise DPSynthError("The table has no column with two levels beside another one with an order.")
+        value, group = pair
+        comparison = GroupComparison.of(private.schema, value=value, group=group)
+        first, second = comparison.split(private.rows())
+        if not len(first) or not len(second):
+            raise DPSynthError("One of the two groups to be compared is empty.")
+        low, high = comparison.value.position_range
+        # Points lie in the middle of their cells, so the first and the last one get as much room as the others.
+        step = 0.0 if comparison.value.is_numeric and comparison.value.lattice is None else 0.5
+        counts, _ = np.histogram(np.concatenate([first, second]), VALUE_CELLS, (low - step, high + step))
+        ratio = len(first) / (len(first) + len(second))
+        return cls(value=value, group=group, ratio=ratio, shape=tuple((counts / counts.sum()).tolist()))
+
+
+@dataclass(frozen=True, kw_only=True)
 class AnalystPanel:
     """Analysts of two kinds, equally many of each: those with nothing to find, and those with a difference to find."""
 
@@ -36,7 +73,7 @@ class AnalystPanel:
     """Makes the tables they look at, with the parameters that it suggests for two groups and a number."""
     budget: Budget
     n: int
-    """Rows of each table, half of them in either group."""
+    """Rows of each table."""
     each: int
     """Analysts of each kind."""
     seconds: float
@@ -71,8 +108,8 @@ class AnalystPanel:
             each, problem = 0, f"{MIN_ANALYSTS} simulated analysts of each kind would take about {duration}."
         return cls(mechanism=mechanism, budget=budget, n=n, each=each, seconds=each * pair_seconds, problem=problem)
 
-    def rates(self, seed: int, progress: Progress = no_progress) -> dict[str, Band]:
-        """Shares of analysts who report a difference that does not exist, and who miss one that does."""
+    def rates(self, groups: TestedGroups, seed: int, progress: Progress = no_progress) -> dict[str, Band]:
+        """Shares of analysts who report a difference that does not exist, and who miss one of a standard deviation."""
         if not self.each:
             return {}
         rates = error_rates(
@@ -80,6 +117,8 @@ class AnalystPanel:
             epsilon=self.budget.epsilon,
             delta=self.budget.delta or None,
             n=self.n,
+            ratio=groups.ratio,
+            shape=groups.shape,
             bins=VALUE_CELLS,
             reps=self.each,
             seed=seed,

@@ -22,7 +22,7 @@ from dpsynth_core.progress import Progress, no_progress, share_of
 from dpsynth_core.runs.synthesize import synthesize
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
-from dpsynth_core.teaching.sweep.analysts import AnalystPanel
+from dpsynth_core.teaching.sweep.analysts import AnalystPanel, TestedGroups
 from dpsynth_core.teaching.sweep.config import SweepConfig
 from dpsynth_core.teaching.sweep.original import Original
 from dpsynth_core.teaching.sweep.results import Band, SweepPoint, SweepResult
@@ -112,7 +112,7 @@ def _measured(original: Original, grid: _GridPoint, progress: Progress) -> Sweep
     point = SweepPoint(
         mechanism=grid.key, epsilon=grid.epsilon, table=tables[0], bands=_bands(values), groups=_bands(sizes)
     )
-    return _with_discoveries(point, grid, private.n, progress) if config.discoveries else point
+    return _with_discoveries(point, grid, private, progress) if config.discoveries else point
 
 
 def _bands(runs: list[dict[Key, float]]) -> dict[Key, Band]:
@@ -120,13 +120,13 @@ def _bands(runs: list[dict[Key, float]]) -> dict[Key, Band]:
     return {key: Band.over([run[key] for run in runs if key in run]) for key in keys}
 
 
-def _with_discoveries(point: SweepPoint, grid: _GridPoint, n: int, progress: Progress) -> SweepPoint:
+def _with_discoveries(point: SweepPoint, grid: _GridPoint, private: PrivateTable, progress: Progress) -> SweepPoint:
     """The point with its rates of wrong conclusions, or with the reason why there are none."""
     part = share_of(progress, grid.done(1 / 2), grid.done(1), title=f"Simulating analysts: {grid.name}")
     part("", 0.0)
     try:
-        panel = AnalystPanel.of(grid.key, n, grid.budget, grid.config.analysts)
-        rates = panel.rates(grid.config.seed, part)
+        panel = AnalystPanel.of(grid.key, private.n, grid.budget, grid.config.analysts)
+        rates = panel.rates(TestedGroups.of(private), grid.config.seed, part)
     except DPSynthError as error:
         return replace(point, no_analysts=str(error))
     return replace(point, bands={**point.bands, **rates}, analysts=panel.each, no_analysts=panel.problem)

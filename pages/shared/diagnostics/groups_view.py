@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import streamlit as st
 
-from dpsynth_core.charts.p_values import groups_chart, reliability_chart, replay_chart
+from dpsynth_core.charts.p_values import groups_chart, replay_chart, risk_chart
 from dpsynth_core.diagnostics import Result
+from dpsynth_core.diagnostics.base import INTERNAL
+from dpsynth_core.inference.discovery_risk import DiscoveryRisk, RiskVerdict, of_100
 from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.pair_tests import all_pairs
-from dpsynth_core.inference.reliability_question import ReliabilityAnswer
 from dpsynth_core.teaching.false_discovery import replay_false_discovery
-from pages.shared.comparison.actions import labels_of
 from pages.shared.comparison.view import show_private_test
 from pages.shared.diagnostics.pvalues import (
-    PVALUE,
+    OWN_RISK,
+    RISK,
+    RiskKey,
     ask,
+    ask_own,
     group_columns,
+    level_pairs,
     release_of,
     value_columns,
 )
-from pages.shared.formatting import measured
-from pages.shared.layout import errors_shown
+from pages.shared.layout import Colour, errors_shown
 from pages.shared.session import Session
 from pages.shared.table_work import RunRecord, TableWork
-from pages.shared.widgets import show_chart, show_internal_chart, show_task
+from pages.shared.widgets import plain_list, show_chart, show_internal_chart, show_task
+
+RISK_BADGE: dict[RiskVerdict, tuple[str, Colour, str]] = {
+    "sound": ("Ordinary tests are sound", "green", ":material/check_circle:"),
+    "inflated": ("Too many false discoveries", "red", ":material/cancel:"),
+    "unknown": ("Not known", "gray", ":material/help:"),
+}
 
 
 def show_groups(session: Session, run: RunRecord, named: Mapping[str, Result], as_table: bool) -> None:  # noqa: ARG001
@@ -39,21 +49,30 @@ def show_groups(session: Session, run: RunRecord, named: Mapping[str, Result], a
     value = right.selectbox("Value", value_columns(schema, group), key="value_column")
     if value is None:
         return
-    with errors_shown("These two columns cannot be compared."):
-        _side_by_side(work, run, GroupComparison.of(schema, value=value, group=group), as_table)
-    with errors_shown("The other columns cannot be tested."):
-        _all_columns(work, run, group)
-    with st.expander("Test this on the original, privately", icon=":material/compare_arrows:"):
-        st.markdown(
-            "If this one comparison is what you need to know, spend epsilon on the test itself. Its p-value may be "
-            "published, unlike the numbers above."
-        )
-        first, second = labels_of(schema, group)
-        show_private_test(session, schema, value, group, (first, second), key="diagnostics", run=run)
+    pairs = level_pairs(schema, group)
+    levels = pairs[0] if len(pairs) == 1 else _ask_levels(pairs)
+    if levels is not None:
+        with errors_shown("These two columns cannot be compared."):
+            comparison = GroupComparison.of(schema, value=value, group=group, levels=levels)
+            _side_by_side(work, run, comparison, as_table)
+        with errors_shown("The other columns cannot be tested."):
+            _all_columns(work, run, group, levels)
+        with st.expander("Test this on the original, privately", icon=":material/compare_arrows:"):
+            st.markdown(
+                "If this one comparison is what you need to know, spend epsilon on the test itself. Its p-value may be "
+                "published, unlike the numbers above."
+            )
+            first, second = levels
+            show_private_test(session, schema, value, group, (first, second), key="diagnostics", run=run)
     st.subheader("How reliable is a low p-value here?", anchor=False)
     with errors_shown("This cannot be worked out."):
-        _show_reliability(work, run, value, group, as_table)
+        _show_risk(work, run, (value, group, None if len(pairs) == 1 else levels), as_table)
     _replay(work, as_table)
+
+
+def _ask_levels(pairs: list[tuple[Any, ...] | None]) -> tuple[Any, ...] | None:
+    labels = ["All pairs, corrected for their number" if pair is None else f"{pair[0]} and {pair[1]}" for pair in pairs]
+    return pairs[st.selectbox("Groups to compare", range(len(pairs)), format_func=labels.__getitem__, key="group_pair")]
 
 
 def _side_by_side(work: TableWork, run: RunRecord, comparison: GroupComparison, as_table: bool) -> None:
@@ -76,49 +95,87 @@ def _side_by_side(work: TableWork, run: RunRecord, comparison: GroupComparison, 
     show_internal_chart(groups_chart(original, synthetic, comparison), key="groups", as_table=as_table)
 
 
-def _all_columns(work: TableWork, run: RunRecord, group: str) -> None:
+def _all_columns(work: TableWork, run: RunRecord, group: str, levels: tuple[Any, ...]) -> None:
     with st.expander("All columns at once, corrected for the number of tests", icon=":material/checklist:"):
         table = run.result.tables[0]
-        tests = all_pairs(release_of(work, run), group=group, table=table, original=work.private)
+        tests = all_pairs(release_of(work, run), group=group, levels=levels, table=table, original=work.private)
         st.text(tests.sentence)
         st.dataframe(tests.frame(), hide_index=True, alt="P-values of every column, corrected for their number")
 
 
-def _show_reliability(work: TableWork, run: RunRecord, value: str, group: str, as_table: bool) -> None:
-    answer = run.answers.get((value, group))
-    if answer is not None:
-        _show_answer(run, answer, as_table)
-        return
-    task = work.tasks.get(PVALUE)
-    mine = task if task is not None and task.about == (run, value, group) else None
-    if mine is None or mine.ended_early:
+def _show_risk(work: TableWork, run: RunRecord, key: RiskKey, as_table: bool) -> None:
+    """A first figure on demand, then finer ones by themselves, unless somebody has pressed Cancel."""
+    risk = run.risks.get(key)
+    if risk is None:
         st.markdown(
-            "Privacy noise can look like a difference. How often would an analyst report one that does not exist, and "
-            "how often miss one that does? To find out, the app repeats the release many times on simulated data."
+            "Privacy noise can look like a difference. How often would an analyst report one that does not exist? To "
+            "find out, the app repeats this release many times on simulated tables without a difference. It uses "
+            "published figures only, so the answer may be shown to anybody."
         )
-        if st.button("Work it out", icon=":material/experiment:", key="ask_reliability"):
-            mine = ask(work, run, value, group)
-    if mine is not None:
-        show_task(mine, key=PVALUE)
+    else:
+        _show_figures(risk, as_table)
+    task = work.tasks.get(RISK)
+    mine = task if task is not None and task.about == (run, key) else None
+    if risk is None or not risk.last:
+        if mine is None and risk is not None:
+            mine = ask(work, run, key)
+        elif mine is None or mine.ended_early:
+            label = "Work it out" if risk is None else "Refine it"
+            if st.button(label, icon=":material/experiment:", key="ask_risk"):
+                mine = ask(work, run, key)
+        elif not mine.active and not mine.uncollected:
+            mine = ask(work, run, key)
+        if mine is not None:
+            show_task(mine, key=RISK)
+    if risk is not None:
+        _show_own(work, run, key)
 
 
-def _show_answer(run: RunRecord, answer: ReliabilityAnswer, as_table: bool) -> None:
-    (st.success if answer.reliability.sound else st.warning)(answer.reliability.verdict)
-    if len(run.result.schema.names) > 2:
-        st.caption("This holds for a table of these two columns alone; with more columns, each one gets more noise.")
-    if answer.calibrated is not None:
-        test = answer.calibrated
-        st.text(
-            f"On this release: ordinary p-value {test.ordinary.pvalue:.2g}; calibrated for the privacy noise "
-            f"{test.pvalue:.2g} (± {measured(test.error)}, from {test.simulations:,} simulated releases)."
+def _show_figures(risk: DiscoveryRisk, as_table: bool) -> None:
+    label, colour, icon = RISK_BADGE[risk.verdict]
+    st.badge(label, color=colour, icon=icon)
+    for sentence in (*risk.sentences, risk.tests_sentence):
+        if sentence:
+            st.text(sentence)
+    if not risk.simulations:
+        return
+    refined = "" if risk.last else " A finer figure follows."
+    st.caption(f"From {risk.simulations:,} simulated releases at either end of the range.{refined}")
+    if risk.pairs:
+        rows = [
+            {
+                "groups": f"{pair.levels[0]} and {pair.levels[1]}",
+                "of 100 analysts": of_100(pair.low, pair.high),
+                "p, ordinary": pair.ordinary and pair.ordinary.pvalue,
+                "p, calibrated": pair.calibrated and pair.calibrated.pvalue,
+            }
+            for pair in risk.pairs
+        ]
+        st.dataframe(rows, hide_index=True, alt="Each pair of groups by itself, not corrected for their number")
+    if risk.advice:
+        st.markdown("**What would help**")
+        plain_list(f"{advice.title}: {of_100(advice.low, advice.high)} of 100" for advice in risk.advice)
+        show_chart(risk_chart(risk), key="risk", as_table=as_table)
+
+
+def _show_own(work: TableWork, run: RunRecord, key: RiskKey) -> None:
+    """The second figure, which looks at private rows."""
+    with st.expander("With the original's own groups (internal review)", icon=":material/visibility_lock:"):
+        own = run.own_risks.get(key)
+        if own is not None:
+            st.text(f"{own.sentences[0]} {INTERNAL}")
+            return
+        st.markdown(
+            "The figure above allows for everything that the release leaves open. This one takes the group sizes and "
+            "the values from the original, so it is **private: not for release**."
         )
-    elif answer.problem:
-        st.text(answer.problem)
-    left, right = st.columns(2)
-    with left:
-        show_chart(reliability_chart(answer.reliability, "false"), key="worth_false", as_table=as_table)
-    with right:
-        show_chart(reliability_chart(answer.reliability, "missed"), key="worth_missed", as_table=as_table)
+        task = work.tasks.get(OWN_RISK)
+        mine = task if task is not None and task.about == (run, key) else None
+        idle = mine is None or mine.ended_early
+        if idle and st.button("Work it out from the original", key="ask_own_risk"):
+            mine = ask_own(work, run, key)
+        if mine is not None:
+            show_task(mine, key=OWN_RISK)
 
 
 def _replay(work: TableWork, as_table: bool) -> None:

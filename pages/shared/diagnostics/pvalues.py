@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import combinations
+from typing import Any, TypeAlias
+
+from dpsynth_core.errors import DPSynthError
+from dpsynth_core.inference.discovery_risk import discovery_risk, private_discovery_risk
 from dpsynth_core.inference.group_comparison import group_labels, ordered
-from dpsynth_core.inference.reliability_question import ReliabilityQuestion, answer
+from dpsynth_core.inference.group_test import MAX_LEVELS
+from dpsynth_core.runs.jobs import on_private_table
 from dpsynth_core.runs.synthesize import Release
+from dpsynth_core.table.column import Column
 from dpsynth_core.table.schema import Schema
 from pages.shared.table_work import RunRecord, TableWork
 from pages.shared.tasks import Task
 
-PVALUE = "p-value"
+RISK, OWN_RISK = "p-value", "p-value of the original"
+RiskKey: TypeAlias = tuple[str, str, tuple[Any, ...] | None]
+"""Value column, group column and the two levels; None: all pairs of them."""
 
 
 def group_columns(schema: Schema) -> list[str]:
-    """Columns that tell two groups apart."""
-    return [column.name for column in schema if not column.is_numeric and len(group_labels(column)) == 2]
+    """Columns that tell a few groups apart, those with two levels first."""
+    found = [(levels, column.name) for column in schema if 2 <= (levels := _levels(column)) <= MAX_LEVELS]
+    return [name for _, name in sorted(found, key=lambda one: one[0] > 2)]
+
+
+def _levels(column: Column) -> int:
+    try:
+        return len(group_labels(column))
+    except DPSynthError:
+        return 0
 
 
 def value_columns(schema: Schema, group: str) -> list[str]:
@@ -22,19 +40,43 @@ def value_columns(schema: Schema, group: str) -> list[str]:
     return [column.name for column in schema if column.name != group and ordered(column)]
 
 
+def level_pairs(schema: Schema, group: str) -> list[tuple[Any, ...] | None]:
+    """What can be compared: the two levels; or, of more, any pair or all pairs at once."""
+    pairs: list[tuple[Any, ...] | None] = list(combinations(group_labels(schema[group]), 2))
+    return pairs if len(pairs) == 1 else [*pairs, None]
+
+
 def release_of(work: TableWork, run: RunRecord) -> Release:
     """A run as a release, with what is public about it."""
     return run.result.release(work.n)
 
 
-def ask(work: TableWork, run: RunRecord, value: str, group: str) -> Task:
-    """Simulate in a worker; it looks at published things only, so it costs nothing."""
-    question = ReliabilityQuestion(release=release_of(work, run), table=run.result.tables[0], value=value, group=group)
+def ask(work: TableWork, run: RunRecord, key: RiskKey) -> Task:
+    """Simulate in a worker, one step finer than before; it looks at published things only, so it costs nothing."""
+    value, group, levels = key
+    before = run.risks.get(key)
+    stage = 0 if before is None else before.stage + 1
     return work.tasks.start(
-        PVALUE,
+        RISK,
         "The simulation",
-        answer,
-        question,
-        about=(run, value, group),
-        store=lambda result: run.answers.update({(value, group): result}),
+        partial(discovery_risk, value=value, group=group, levels=levels, table=run.result.tables[0], stage=stage),
+        release_of(work, run),
+        about=(run, key),
+        store=lambda result: run.risks.update({key: result}),
+    )
+
+
+def ask_own(work: TableWork, run: RunRecord, key: RiskKey) -> Task:
+    """The same with the original's own groups. Free, because its result never leaves the session."""
+    value, group, levels = key
+    return work.tasks.start(
+        OWN_RISK,
+        "The simulation",
+        on_private_table,
+        partial(private_discovery_risk, value=value, group=group, levels=levels, table=run.result.tables[0]),
+        work.data.table,
+        run.result.schema,
+        release_of(work, run),
+        about=(run, key),
+        store=lambda result: run.own_risks.update({key: result}),
     )
