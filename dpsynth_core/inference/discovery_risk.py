@@ -146,11 +146,15 @@ def _p(pvalue: float) -> str:
 
 
 def verdict_of(ends: tuple[Proportion, Proportion]) -> RiskVerdict:
-    """From the bad end: sound if all of its interval is, inflated if none of it is at the level."""
+    """From the bad end: sound if all of its interval is, inflated if it is above the level for certain.
+
+    For certain means three standard errors: the bad end is the highest of several simulated rates.
+    """
     _, high = ends
     if high.high <= SOUND:
         return "sound"
-    return "inflated" if high.low > ALPHA else "unknown"
+    certain = ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / high.reps)
+    return "inflated" if high.estimate > certain else "unknown"
 
 
 def discovery_risk(
