@@ -106,6 +106,7 @@ def main() -> None:
             print(f"  {extreme.name:28} {outcome}; {times}", flush=True)
         log = (Path(folder) / "log").read_text(encoding="utf-8")
         print(f"  errors in the log: {log.count('Traceback')}")
+        print(*re.findall(r"Traceback.*?\n(?=\S)[^\n]*", log, re.DOTALL), sep="\n")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ from pages.shared.tasks import Task
 
 LOOK_EVERY = 0.5
 """Seconds between two looks at a run."""
+LOOK_AT_QUEUE_EVERY = 2.0
+"""Seconds between two looks at the queue, where most of many visitors are: each look costs the server a moment."""
 Option = TypeVar("Option")
 
 
@@ -110,7 +112,9 @@ def show_task(task: Task, *, key: str, private: bool = False) -> None:
         key: Of its widgets.
         private: Whether the lines it draws depend on private rows, so that they are shown on demand only.
     """
-    if task.active:
+    if task.active and task.queue:
+        _wait_in_queue(task, key=key)
+    elif task.active:
         _watch(task, key=key, private=private)
     elif task.uncollected:
         st.rerun()  # it ended while this page was being drawn, and the page begins by collecting
@@ -130,19 +134,30 @@ def _watch(task: Task, *, key: str, private: bool) -> None:
     if not task.active:
         st.rerun()
     with st.container(border=True):
-        queue = task.queue
-        if queue:
-            st.info(queue, icon=":material/hourglass_top:")
-            note = " If you cancel now, nothing is charged." if task.paid else ""
-            st.caption(f"This server runs at most {MAX_RUNNING} at once; yours starts when its turn comes.{note}")
-        else:
-            st.progress(job.done, text=f"{job.stage} · {job.done:.0%}")
-            st.caption(elapsed(job.seconds, task.expected))
-        if st.button("Cancel", key=f"cancel_{key}", icon=":material/cancel:"):
-            task.cancel()
-            task.wait(LOOK_EVERY)
-            st.rerun()
+        st.progress(job.done, text=f"{job.stage} · {job.done:.0%}")
+        st.caption(elapsed(job.seconds, task.expected))
+        _offer_cancel(task, key=key)
         show_series(task, key=key, private=private)
+
+
+@st.fragment(run_every=LOOK_AT_QUEUE_EVERY)
+def _wait_in_queue(task: Task, *, key: str) -> None:
+    """What is ahead of it, and a way to give up; the page begins again when its turn has come."""
+    queue = task.queue
+    if not queue:
+        st.rerun()
+    with st.container(border=True):
+        st.info(queue, icon=":material/hourglass_top:")
+        note = " If you cancel now, nothing is charged." if task.paid else ""
+        st.caption(f"This server runs at most {MAX_RUNNING} at once; yours starts when its turn comes.{note}")
+        _offer_cancel(task, key=key)
+
+
+def _offer_cancel(task: Task, *, key: str) -> None:
+    if st.button("Cancel", key=f"cancel_{key}", icon=":material/cancel:"):
+        task.cancel()
+        task.wait(LOOK_EVERY)
+        st.rerun()
 
 
 def show_series(task: Task, *, key: str, private: bool) -> None:
