@@ -62,6 +62,10 @@ def transaction(engine: sa.Engine, *, writes: bool = False) -> Iterator[sa.Conne
 
 def create_tables(engine: sa.Engine, tables: sa.MetaData) -> None:
     """Create what is not there yet."""
+    # Pages open the ledger at every turn: most of the time all is there, and nobody has to queue as a writer to see it.
+    with transaction(engine) as connection:
+        if set(tables.tables) <= set(sa.inspect(connection).get_table_names()):
+            return
     # If two processes start at once, the later one may fail; at its second look the tables are there.
     with contextlib.suppress(LedgerError, IntegrityError), transaction(engine, writes=True) as connection:
         tables.create_all(connection)

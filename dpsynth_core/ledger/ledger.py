@@ -305,12 +305,14 @@ class Ledger:
 
     def _check_key(self, digest: str | None) -> None:
         stored = sa.select(KEYS.c.digest)
-        with contextlib.suppress(IntegrityError), transaction(self._engine, writes=True) as connection:
-            known = connection.scalar(stored)
-            if digest is not None and known is None and last_link(connection) == START:
-                connection.execute(KEYS.insert().values(id=1, digest=digest))
         with transaction(self._engine) as connection:
             known = connection.scalar(stored)
+        if known is None and digest is not None:
+            with contextlib.suppress(IntegrityError), transaction(self._engine, writes=True) as connection:
+                if connection.scalar(stored) is None and last_link(connection) == START:
+                    connection.execute(KEYS.insert().values(id=1, digest=digest))
+            with transaction(self._engine) as connection:
+                known = connection.scalar(stored)
         if known == digest:
             return
         if digest is None:

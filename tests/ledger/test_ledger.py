@@ -24,6 +24,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from dpsynth_core.errors import BudgetError, LedgerError, ParameterError
 from dpsynth_core.ledger.accounts import Account, Balance, Entry
+from dpsynth_core.ledger.decisions import DecisionStore
 from dpsynth_core.ledger.ledger import Ledger, LedgerCharge
 from dpsynth_core.privacy.budget import Budget
 
@@ -73,6 +74,26 @@ def test_an_account_is_there_after_a_restart(url: str, ledger: Ledger) -> None:
     charge = ledger.reserve("table", TENTH, purpose="first")
     assert Ledger(url).account("table") == ledger.account("table")
     assert entries_in(Ledger(url))[0].id == charge.id
+
+
+@pytest.mark.parametrize("key", [None, b"k" * 32])
+def test_whoever_only_looks_does_not_queue_behind_a_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: bytes | None
+) -> None:
+    """Every page opens the ledger: with many visitors, opening it as a writer would make them wait for each other."""
+    file = tmp_path / "ledger.db"
+    Ledger(f"sqlite:///{file}", key=key).open_account("table", total=Budget.of(1))
+    DecisionStore(f"sqlite:///{file}")
+    monkeypatch.setattr("dpsynth_core.ledger.database.SQLITE_WAIT_SECONDS", 0.1)
+    writer = sqlite3.connect(file, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    try:
+        assert account_in(Ledger(f"sqlite:///{file}", key=key)).total == Budget.of(1)
+        assert DecisionStore(f"sqlite:///{file}").history("table") == ()
+        with pytest.raises(LedgerError, match="locked"):
+            Ledger(f"sqlite:///{file}", key=key).open_account("another", total=Budget.of(1))
+    finally:
+        writer.close()
 
 
 def test_opening_again_returns_the_account_as_it_stands(ledger: Ledger) -> None:
