@@ -18,6 +18,8 @@ from dpsynth_core.table.schema import Schema
 
 PATTERNS = ("", "/", "x", ".", "\\")
 MAX_LINES = 200
+SMALLEST = 1e-9
+"""Rows: anything less is drawn as this much."""
 
 
 def attacker_certainty(epsilon: float, prior: float = 0.5) -> float:
@@ -59,16 +61,18 @@ def split_words(plan: Plan) -> str:
 def error_chart(plans: Mapping[float, Plan], epsilon: float, rows: int) -> Chart:
     """Expected error of one cell's count by epsilon, beside the rows that a cell holds on average."""
     frame = pd.DataFrame({"epsilon": list(plans), "error": [plan.count_error for plan in plans.values()]})
-    error, typical = plans[epsilon].count_error, rows / plans[epsilon].cells
+    error, typical = plans[epsilon].count_error, max(rows / plans[epsilon].cells, SMALLEST)
+    # At a huge epsilon the error is too small for a float, and a logarithm has no place for zero.
+    drawn, marked = frame["error"].clip(lower=SMALLEST), max(error, SMALLEST)
     figure = new_figure(x_title="epsilon (log scale)", y_title="rows (log scale)", height=260)
-    figure.add_scatter(x=frame["epsilon"], y=frame["error"], name="expected error of a count", line={"color": ORIGINAL})
+    figure.add_scatter(x=frame["epsilon"], y=drawn, name="expected error of a count", line={"color": ORIGINAL})
     mark = {"color": WARNING, "size": 13, "symbol": "diamond"}
-    figure.add_scatter(x=[epsilon], y=[error], mode="markers", name="your epsilon", marker=mark)
+    figure.add_scatter(x=[epsilon], y=[marked], mode="markers", name="your epsilon", marker=mark)
     figure.add_hline(y=typical, line={"color": REFERENCE, "dash": "dash"})
     label = {"text": "rows in an average cell", "showarrow": False, "xanchor": "left", "yanchor": "bottom"}
     figure.add_annotation(x=0, xref="paper", y=math.log10(typical), **label)
     # One label for each power of ten: the digits between them are too small to read.
-    ends = [math.log10(value) for value in (*frame["error"], typical)]
+    ends = [math.log10(value) for value in (*drawn, typical)]
     figure.update_xaxes(type="log", dtick=1)
     figure.update_yaxes(type="log", dtick=1, range=[min(ends) - 0.4, max(ends) + 0.4])
     alt = f"At epsilon {epsilon:g} a count is off by about {error:.3g} rows; an average cell holds {typical:.3g}."
