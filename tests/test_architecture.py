@@ -35,6 +35,7 @@ SHARED_BY_TESTS = (
     "tests.runs.reading_tasks",
     "tests.ledger.crashing",
     "tests.fuzz",
+    "tests.faults",
 )
 """What tests may import from tests: helpers, mechanisms broken on purpose, and tasks that workers import by name."""
 SOURCES = sorted(path for path in CORE.rglob("*.py") if path != CORE / "__init__.py")

@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
+from functools import cache
 
 import pandas as pd
 import pyarrow as pa
@@ -44,6 +45,7 @@ XML_PIECES = (
 )
 
 
+@cache
 def seeds() -> dict[str, list[bytes]]:
     """Good files of every format."""
     cells = [

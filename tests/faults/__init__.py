@@ -1,0 +1,1 @@
+"""Release runs while processes are killed and the ledger fails: ``python -m tests.faults --runs 100``."""
