@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dpsynth_core.privacy.budget import Budget, Cost, Guarantee
+from dpsynth_core.privacy.budget import Budget, Cost, Guarantee, format_amount
 from dpsynth_core.table.schema import Schema
 
 _NUMBERS = ("n", "statistic", "scale", "pvalue", "smaller")
@@ -53,6 +53,17 @@ class PaidComparison:
             f"{self.value!r} by {self.group!r}, {first!r} against {second!r}: p-value {self.pvalue:.2g} (private "
             f"Mann-Whitney test on {self.n:,} original rows)."
         )
+
+    @property
+    def published(self) -> dict[str, Any]:
+        """What is published of it, as plain JSON values; the facts it was made with are in the release's schema."""
+        cost = self.cost.budget
+        return {
+            "test": "private Mann-Whitney (Couch et al. 2019)",
+            **{"value": self.value, "group": self.group, "levels": list(self.levels), "rows": self.n},
+            **{"pvalue": self.pvalue, "noisyMinU": self.statistic, "noiseScale": self.scale},
+            **{"epsilon": format_amount(cost.epsilon), "delta": format_amount(cost.delta)},
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain JSON values."""

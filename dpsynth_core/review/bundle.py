@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,7 +55,9 @@ class Bundle:
 def release_digest(outcome: RunResult) -> str:
     """SHA-256 of what a run has made, whatever is said about it: rows, public facts, configuration, guarantee."""
     digest = hashlib.sha256()
-    texts = outcome.schema.unsigned().to_json(), outcome.config.to_json(), repr(outcome.guarantee)
+    texts: tuple[str, ...] = (outcome.schema.unsigned().to_json(), outcome.config.to_json(), repr(outcome.guarantee))
+    if outcome.comparisons:
+        texts = (*texts, json.dumps([test.to_dict() for test in outcome.comparisons]))
     for part in (*map(safe_csv, outcome.tables), *map(str.encode, texts)):
         digest.update(len(part).to_bytes(8, "little") + part)
     return digest.hexdigest()
@@ -80,6 +83,8 @@ def release_bundle(outcome: RunResult, publication: Publication | None = None) -
         files[f"{name}.parquet"] = parquet(table)
     files["schema.json"] = _text(release.schema.to_json())
     files["configuration.json"] = _text(release.config.to_json())
+    if release.comparisons:
+        files["private_tests.json"] = _text(json.dumps([test.published for test in release.comparisons], indent=2))
     files["data_card.md"] = _text(data_card(release))
     files["reproduce.py"] = resources.files("dpsynth_core.review").joinpath("reproduce.py").read_bytes()
     files["croissant.json"] = _text(croissant(release, files))

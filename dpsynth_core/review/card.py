@@ -29,6 +29,7 @@ def data_card(release: PublishableRelease) -> str:
         "## What the rows are good for",
         _use(release),
         *_accuracy(release),
+        *(["## Private tests", _tests(release)] if release.comparisons else []),
         "## Columns",
         _columns(release.schema.columns),
         "## How it was made",
@@ -93,6 +94,14 @@ def _accuracy(release: PublishableRelease) -> tuple[str, ...]:
         _bullets(literal(line) for line in error_lines(release.expected_error)),
         NOT_COVERED,
     )
+
+
+def _tests(release: PublishableRelease) -> str:
+    about = (
+        "These were made on the original rows with noise of their own; the stated loss includes them. A high p-value "
+        "does not show that groups are alike. `private_tests.json` has them for machines."
+    )
+    return f"{about}\n\n{_bullets(literal(test.finding) for test in release.comparisons)}"
 
 
 def _columns(columns: Iterable[Column]) -> str:

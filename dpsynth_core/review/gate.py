@@ -15,6 +15,7 @@ from itertools import combinations
 import pandas as pd
 
 from dpsynth_core.errors import DPSynthError
+from dpsynth_core.ledger.paid_comparison import PaidComparison
 from dpsynth_core.mechanisms import Mechanism
 from dpsynth_core.privacy.budget import Budget, Cost, Guarantee
 from dpsynth_core.review.publication import Publication
@@ -30,7 +31,7 @@ from dpsynth_core.table.schema import Schema
 _PLAIN = frozenset({str, int, float, bool, Fraction, date, type(None)})
 _RECORDS = (
     *(RunConfig, PrivateSelection, Mechanism, Schema, Column, FileLayout, Guarantee, Cost, Budget),
-    *(PaidEstimate, Publication, ExpectedError),
+    *(PaidEstimate, PaidComparison, Publication, ExpectedError),
 )
 UNREAD = frozenset({"charges", "leaves", "seconds"})
 """Parts of a run that never enter a bundle. Its duration depends on the rows, and nobody has paid for it."""
@@ -50,6 +51,8 @@ class PublishableRelease:
     publication: Publication
     expected_error: ExpectedError | None
     """What the rows themselves and public facts say about their error."""
+    comparisons: tuple[PaidComparison, ...]
+    """Private tests that are published with the tables, and are in the claim."""
 
 
 def admit(outcome: RunResult, publication: Publication) -> PublishableRelease:
@@ -75,6 +78,7 @@ def admit(outcome: RunResult, publication: Publication) -> PublishableRelease:
         tables=tables,
         guarantee=outcome.guarantee,
         publication=publication,
+        comparisons=outcome.comparisons,
         expected_error=outcome.expected_error,
     )
 
@@ -103,10 +107,11 @@ def check_claim(outcome: RunResult) -> None:
     check_publishable(outcome.schema, rows, outcome.estimates)
     if config.seed is not None:
         raise DPSynthError("A seeded run cannot be a release: anybody can repeat its noise. Run it without a seed.")
-    if guarantee.parts != outcome.schema.judge(rows, outcome.estimates).parts:
+    tests = tuple(test.cost for test in outcome.comparisons)
+    if guarantee.parts != (*outcome.schema.judge(rows, outcome.estimates).parts, *tests):
         raise DPSynthError(
-            "The guarantee does not name the budgets of the configuration and of the private estimates that were used. "
-            "Run the order again."
+            "The guarantee does not name the budgets of the configuration, of the private tests and of the private "
+            "estimates that were used. Run the order again."
         )
     if guarantee.rows_per_person != outcome.schema.rows_per_person:
         raise DPSynthError("The guarantee and the schema name different units of protection. Run the order again.")

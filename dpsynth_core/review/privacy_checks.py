@@ -91,6 +91,9 @@ def _ledger(outcome: RunResult, account: Account | None, charge: Entry | None, *
             evidence = (
                 f"The ledger has no charge for the private estimate of {', '.join(unpaid)}. Estimate it again here."
             )
+        elif any(test not in account.comparisons for test in outcome.comparisons):
+            measured = f"no charge for a private test; epsilon {left}"
+            evidence = "The ledger has no charge for a private test that would be published. Leave that test out."
         elif charge is not None and charge.state == "committed" and charge.budget == total:
             state, measured = "pass", f"charge {charge.id}; epsilon {left}"
             evidence = f"This run was charged {loss(total)} before its result was shown."
@@ -123,7 +126,7 @@ def _entry(entry: Entry) -> str:
 
 
 def _stated(outcome: RunResult) -> Budget:
-    """What the release states: its rows and the estimates that it uses."""
+    """What the release states: its rows, the estimates that it uses and the tests published with it."""
     return outcome.guarantee.budget or outcome.config.total
 
 

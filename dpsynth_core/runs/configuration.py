@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from dpsynth_core.errors import DPSynthError, ParameterError
+from dpsynth_core.ledger.paid_comparison import PaidComparison
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.privacy.budget import Budget, Cost, Guarantee, compose, format_amount
 from dpsynth_core.privacy.noise import Noise, SeededNoise
@@ -188,6 +189,8 @@ class RunResult:
     """For all tables together, with the private estimates behind the public facts."""
     estimates: tuple[PaidEstimate, ...] = ()
     """The private estimates of its columns that were on record."""
+    comparisons: tuple[PaidComparison, ...] = ()
+    """Private tests that are published with the tables; their cost is part of the guarantee."""
     charges: tuple[Charge, ...]
     """What each stage of the first table spent, per row."""
     leaves: pd.DataFrame | None
@@ -195,6 +198,25 @@ class RunResult:
     seconds: float
     expected_error: ExpectedError | None = None
     """What each table's error is likely to be, from its own rows and public facts; None where nobody knows."""
+
+    def with_comparisons(self, comparisons: Iterable[PaidComparison]) -> RunResult:
+        """The same tables published together with private tests, in one statement (docs/proofs.md, section 21).
+
+        A test must have been made with the same facts about its two columns: then the private estimates behind them
+        are part of the tables' statement already.
+        """
+        added = tuple(comparisons)
+        for test in added:
+            names = test.schema.names
+            if any(name not in self.schema.names for name in names) or (
+                self.schema.select(names).unsigned() != test.schema
+            ):
+                raise DPSynthError(
+                    f"The private test of {test.value!r} by {test.group!r} was made with other public facts than this "
+                    "release, so the two cannot share one statement. Test again with the facts of the release."
+                )
+        own = [test.guarantee.limited_to(test.cost) for test in added]
+        return replace(self, comparisons=(*self.comparisons, *added), guarantee=compose([self.guarantee, *own]))
 
     def release(self, n: int) -> Release:
         """The first table as a release of ``n`` original rows, to run its mechanism again on simulated rows."""

@@ -96,10 +96,13 @@ class RunRecord:
     """How far other ordinary tests on it can be trusted."""
     evidence: Evidence | None = None
     """Gathered for a review."""
-    bundle: tuple[Publication, Bundle] | None = None
-    """As it was last packed, with the words in it."""
+    bundle: tuple[Publication, tuple[PaidComparison, ...], Bundle] | None = None
+    """As it was last packed, with the words and the private tests in it."""
+    published_tests: tuple[PaidComparison, ...] = ()
+    """Private tests that are to be published with it."""
     decisions: list[Decision] = field(default_factory=list)
     """In teaching mode, where there is no ledger: oldest first."""
+    _digest: tuple[tuple[PaidComparison, ...], str] | None = None
 
     @property
     def config(self) -> RunConfig:
@@ -111,10 +114,17 @@ class RunRecord:
         """Memory that its tables take, about."""
         return sum(int(table.memory_usage(deep=True).sum()) for table in self.result.tables)
 
-    @cached_property
+    @property
+    def outcome(self) -> RunResult:
+        """What would be published: the tables, and the private tests that go with them, in one statement."""
+        return self.result.with_comparisons(self.published_tests) if self.published_tests else self.result
+
+    @property
     def digest(self) -> str:
-        """SHA-256 of the release."""
-        return release_digest(self.result)
+        """SHA-256 of what would be published."""
+        if self._digest is None or self._digest[0] != self.published_tests:
+            self._digest = self.published_tests, release_digest(self.outcome)
+        return self._digest[1]
 
     @property
     def name(self) -> str:

@@ -15,7 +15,9 @@ from streamlit.testing.v1 import AppTest
 from dpsynth_core.errors import BudgetError, DPSynthError
 from dpsynth_core.inference.private_comparison import ComparisonRequest, compare_privately
 from dpsynth_core.ledger.accounts import Account
+from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.runs.configuration import RunConfig, execute
 from dpsynth_core.table.schema import Schema
 from pages.shared.accounts import account_of, open_ledger
 from pages.shared.comparison import actions
@@ -246,3 +248,25 @@ def test_equal_questions_about_power_are_asked_once() -> None:
     assert hash(one) == hash(two)
     session.settings.pick("perturbed_histogram")
     assert power_asked(session, REQUEST, effect=0.7, share=0.5, run=None) != one
+
+
+def test_a_test_is_published_with_a_release_in_one_statement(release: Session) -> None:
+    from pages.shared.release.actions import bundle_of, checks, publishable_tests
+
+    work, schema = release.work, facts(release)
+    config = RunConfig(mechanism=MECHANISMS["kd_grid"].suggest(schema, work.n, "1"), epsilon="1")
+    record = work.add_run(execute(work.data.table, schema, config))
+    run(release)
+    (paid,) = publishable_tests(release, record)
+    alone = record.digest, bundle_of(work, record).sha256
+    record.published_tests = (paid,)
+    assert record.outcome.guarantee.budget == Budget.of(3, "1e-6")
+    assert (record.digest, bundle_of(work, record).sha256) != alone
+    assert "private_tests.json" in bundle_of(work, record).files
+    measured = {item.key: item for item in checks(release, record).checks}
+    assert "not on record" in measured["ledger"].measured, "the run was made without a charge"
+    record.published_tests = (replace(paid, pvalue=0.0),)
+    measured = {item.key: item for item in checks(release, record).checks}
+    assert "no charge for a private test" in measured["ledger"].measured
+    app = page("pages/6_Release.py", release)
+    assert "Private tests to publish with it" in [box.label for box in app.multiselect]

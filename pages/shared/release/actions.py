@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account
+from dpsynth_core.ledger.paid_comparison import PaidComparison
 from dpsynth_core.review import (
     Bundle,
     Checklist,
@@ -28,6 +29,7 @@ from dpsynth_core.runs.configuration import RunResult
 from dpsynth_core.runs.jobs import on_private_table
 from dpsynth_core.table.private_table import PrivateTable
 from pages.shared.accounts import account_of, decision_store, open_ledger, remember_look
+from pages.shared.comparison.actions import results
 from pages.shared.diagnostics.actions import configured
 from pages.shared.session import Session
 from pages.shared.table_work import RunRecord, TableWork
@@ -58,8 +60,8 @@ def _signed(session: Session, run: RunRecord) -> RunResult:
     Naming somebody must not need another run, which would cost epsilon; it counts only for the very same facts.
     """
     if run.result.schema.declared_by or session.schema is None or session.schema != run.result.schema:
-        return run.result
-    return replace(run.result, schema=session.schema)
+        return run.outcome
+    return replace(run.outcome, schema=session.schema)
 
 
 def gather_evidence(work: TableWork, run: RunRecord) -> Task:
@@ -89,9 +91,21 @@ def gather_evidence(work: TableWork, run: RunRecord) -> Task:
 def bundle_of(work: TableWork, run: RunRecord, publication: Publication | None = None) -> Bundle:
     """The release bundle with the words as they are now, or with those that were approved."""
     words = publication or publication_now(work)
-    if run.bundle is None or run.bundle[0] != words:
-        run.bundle = words, release_bundle(run.result, words)
-    return run.bundle[1]
+    if run.bundle is None or run.bundle[:2] != (words, run.published_tests):
+        run.bundle = words, run.published_tests, release_bundle(run.outcome, words)
+    return run.bundle[2]
+
+
+def publishable_tests(session: Session, run: RunRecord) -> tuple[PaidComparison, ...]:
+    """Private tests that can share one statement with a release: made with the same facts, and private."""
+    schema = run.result.schema
+    return tuple(
+        test
+        for test in results(session)
+        if test.guarantee.status not in ("void", "none")
+        and set(test.schema.names) <= set(schema.names)
+        and schema.select(test.schema.names).unsigned() == test.schema
+    )
 
 
 def publication_now(work: TableWork) -> Publication:
@@ -206,7 +220,7 @@ def report_of(session: Session, run: RunRecord) -> Callable[[], bytes]:
             PrivateTable(session.work.data.table, result.schema),
             result.tables[0],
             run.evidence.evaluation,
-            outcome=result,
+            outcome=run.outcome,
             account=account_of(session),
             decision=decisions[-1] if decisions else None,
             checks=checks(session, run),

@@ -33,6 +33,7 @@ FILES = {
     "schema.json": "the public facts",
     "configuration.json": "mechanism, parameters and budget, exactly",
     "data_card.md": "what a reader must know, in plain language",
+    "private_tests.json": "private tests on the original, paid for",
     "reproduce.py": "runs the same pipeline again",
     "croissant.json": "the same for machines (Croissant)",
     "SHA256SUMS": "what each file must hash to",

@@ -11,7 +11,7 @@ from dpsynth_core.review import Checklist, ChecklistItem, Decision
 from dpsynth_core.review.checklist_item import GROUPS, CheckState
 from dpsynth_core.review.publication import PRIVATE_DIAGNOSTICS
 from dpsynth_core.review.thresholds import LIMITS, Thresholds
-from dpsynth_core.review.wording import costs
+from dpsynth_core.review.wording import costs, loss
 from pages.shared.layout import Colour, errors_shown, guarantee_badge
 from pages.shared.release.actions import (
     EVIDENCE,
@@ -19,6 +19,7 @@ from pages.shared.release.actions import (
     describe,
     gather_evidence,
     last_decision,
+    publishable_tests,
 )
 from pages.shared.session import Session
 from pages.shared.table_work import RunRecord
@@ -50,11 +51,31 @@ def ask_run(session: Session) -> RunRecord:
         chosen = st.selectbox("Release under review", numbers[::-1], format_func=names.__getitem__, key="reviewed")
     run = work.run(chosen)
     with st.container(horizontal=True, vertical_alignment="center"):
-        guarantee_badge(run.result.guarantee)
-        st.badge(f"ε = {format_amount(run.result.guarantee.epsilon)}", color="gray")
+        guarantee_badge(run.outcome.guarantee)
+        st.badge(f"ε = {format_amount(run.outcome.guarantee.epsilon)}", color="gray")
         st.text(describe(run))
-    plain_list(costs(run.result.guarantee))
+    plain_list(costs(run.outcome.guarantee))
+    _ask_tests(session, run)
     return run
+
+
+def _ask_tests(session: Session, run: RunRecord) -> None:
+    """Which private tests go with the table; their cost becomes part of its statement."""
+    tests = publishable_tests(session, run)
+    if not tests:
+        return
+    before = [i for i, test in enumerate(tests) if test in run.published_tests]
+    chosen = st.multiselect(
+        "Private tests to publish with it",
+        range(len(tests)),
+        default=before,
+        format_func=lambda i: f"{tests[i].finding} {loss(tests[i].cost.budget)}.",
+        key=f"published_tests_{run.number}",
+        help="They are paid for already. Published together, their cost is added to the release's statement.",
+    )
+    if sorted(chosen) != before:
+        run.published_tests = tuple(tests[i] for i in sorted(chosen))
+        st.rerun()
 
 
 def ask_mode(session: Session) -> None:
@@ -175,7 +196,7 @@ def show_pictures(session: Session, run: RunRecord, found: Checklist, account: A
     with left:
         st.markdown("**Measured against thresholds**")
         show_chart(claims_chart(found.checks), key="claims", as_table=as_table)
-    own, policy = (run.result.guarantee.budget or run.config.total).epsilon, session.thresholds.policy.epsilon
+    own, policy = (run.outcome.guarantee.budget or run.config.total).epsilon, session.thresholds.policy.epsilon
     with right:
         st.markdown("**Epsilon against policy**")
         earlier = max(account.spent.epsilon - own, own - own) if account else own - own
