@@ -106,7 +106,7 @@ def rho_for(epsilon: float, delta: float) -> float:
 
     Example:
         >>> round(rho_for(1.0, 1e-6), 4)
-        0.0211
+        0.0244
     """
     low, high = 0.0, epsilon + 1
     for _ in range(100):
