@@ -23,10 +23,12 @@ GROUP_CELLS = 100
 
 def risk_chart(risk: DiscoveryRisk) -> Chart:
     """The range of the risk on this release, and the range that each remedy would give, beside the level."""
-    lines = [("Ordinary test on this release", risk.low, risk.high)]
-    lines += [(advice.title, advice.low, advice.high) for advice in risk.advice]
+    lines = [("this release", risk.low, risk.high)]
+    lines += [(advice.short, advice.low, advice.high) for advice in risk.advice]
     figure = new_figure(
-        x_title="of 100 analysts, those who report a difference that does not exist", y_title="", height=320
+        x_title="of 100 analysts, those who report a difference that does not exist",
+        y_title="",
+        height=100 + 30 * len(lines),
     )
     table = pd.DataFrame(lines, columns=["what", "low", "high"])
     for i, (title, low, high) in enumerate(lines):

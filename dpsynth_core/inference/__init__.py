@@ -1,4 +1,5 @@
-"""How reliable a p-value is: the Mann-Whitney family (ordinary, private, calibrated) and how often each is wrong."""
+"""How reliable a p-value is: the Mann-Whitney family (ordinary, private, calibrated), how often each is wrong, and the
+false-discovery risk of a release."""
 
 from __future__ import annotations
 

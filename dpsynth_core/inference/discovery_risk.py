@@ -95,7 +95,8 @@ class DiscoveryRisk:
             return f"How many analysts would report a difference that does not exist is not known. {self.problem}"
         who = "who test a difference that does not exist"
         if len(self.levels) > 2:
-            who = f"who compare all pairs of {len(self.levels)} groups that do not differ, with Holm's correction,"
+            who = f"who compare all pairs of {len(self.levels)} groups that do not differ, with Holm's correction"
+            return f"Of 100 analysts {who}, {of_100(self.low, self.high)} would report a difference; {allowed}."
         return f"Of 100 analysts {who}, {of_100(self.low, self.high)} would report one; {allowed}."
 
     @property

@@ -17,13 +17,12 @@ from numpy.typing import ArrayLike
 
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.errors import ParameterError, check_between, check_choice, check_int
-from dpsynth_core.inference.calibrated import FEWEST, calibrate, calibrated_pvalue, least_favourable
+from dpsynth_core.inference.calibrated import FEWEST, calibrate, count_pvalues
 from dpsynth_core.inference.dp_mann_whitney import DELTA, dp_pvalues
 from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.histograms import HISTOGRAMS, GroupIndices, HistogramLaw, law_of
 from dpsynth_core.inference.mann_whitney import GroupsError, mann_whitney_counts
-from dpsynth_core.inference.null_counts import null_statistics
 from dpsynth_core.inference.null_simulation import CountSimulator
 from dpsynth_core.inference.populations import GROUP, LOWER, UPPER, VALUE, Population, populations
 from dpsynth_core.inference.proportions import Proportion
@@ -42,9 +41,6 @@ ALPHA = 0.05
 ROWS_AT_ONCE = 4_000_000
 TABLES_AT_ONCE = 250
 RUNS_PER_TASK = 10
-UNDECIDED, LOW = 0.4, 0.1
-"""A p-value above the first after a few simulations will not come down to any usual level; one above the second under
-the estimated null needs no other nulls, which could only raise it."""
 FINE_CELLS = 4096
 
 
@@ -225,32 +221,16 @@ class Experiment:
     def _calibrated(
         self, law: HistogramLaw, released: FloatArray, schema: Schema, rng: np.random.Generator
     ) -> FloatArray:
-        """A few simulations decide most tables that are far from significant; only the others get them all.
-
-        Stopping early can turn a low p-value into a high one, though hardly ever does, and never the reverse.
-        """
-        indices = GroupIndices(values=law.shape[1])
-        observed, simulated = null_statistics(law, released, indices, FEWEST, rng)
-        pvalues = calibrated_pvalue(observed, simulated)
-        open_still = pvalues <= UNDECIDED
-        if self.simulations > FEWEST and open_still.any():
-            _, more = null_statistics(law, released[open_still], indices, self.simulations - FEWEST, rng)
-            together = np.concatenate([simulated[open_still], more], axis=1)
-            pvalues[open_still] = calibrated_pvalue(observed[open_still], together)
-        test = GroupTest.of(schema, value=VALUE, group=GROUP)
         assert self.mechanism is not None  # noqa: S101  there is a law, so there is one
-        # Where the first look takes released shares as they are, the estimated null is another one: all get a second.
-        for i in np.flatnonzero((pvalues <= LOW) | (not law.undoes_noise)):
-            simulator = CountSimulator(
-                test=test,
-                mechanism=self.mechanism,
-                schema=schema,
-                epsilon=Fraction(self.budget.epsilon),
-                n=law.n,
-                observed=released[i],
-            )
-            pvalues[i] = least_favourable(simulator, self.simulations, rng, stop_above=LOW)[0]
-        return pvalues
+        base = CountSimulator(
+            test=GroupTest.of(schema, value=VALUE, group=GROUP),
+            mechanism=self.mechanism,
+            schema=schema,
+            epsilon=Fraction(self.budget.epsilon),
+            n=law.n,
+            observed=released[0],
+        )
+        return count_pvalues(base, GroupIndices(values=law.shape[1]), released, self.simulations, rng)
 
     def _dp(self, population: Population, reps: int, rng: np.random.Generator, progress: Progress) -> FloatArray:
         doubled = doubled_us(population, reps, rng, progress)

@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.inference.calibrated import calibrated_pvalue
+from dpsynth_core.inference.calibrated import count_pvalues
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.histograms import GroupIndices
 from dpsynth_core.inference.nuisance import Nuisance
-from dpsynth_core.inference.null_counts import null_statistics
 from dpsynth_core.inference.null_simulation import CountSimulator, NullSimulator, RowSimulator, row_simulator
 from dpsynth_core.inference.plausible_nulls import PlausibleNulls, false_reports
 from dpsynth_core.inference.proportions import Proportion
@@ -42,6 +41,8 @@ class Advice:
     remedy: Remedy
     title: str
     """What to do."""
+    short: str
+    """The same in a few words, for a chart."""
     low: float
     high: float
     """Rates of false discoveries with the change, Monte-Carlo error included."""
@@ -78,8 +79,8 @@ class _Trial:
         counts = []
         for null in self.nulls:
             released = law.run(null.draw(CALIBRATED, self.rng), self.rng)
-            observed, simulated = null_statistics(law, released, indices, CALIBRATING, self.rng)
-            counts.append(int((calibrated_pvalue(observed, simulated) <= self.alpha).sum()))
+            pvalues = count_pvalues(simulator, indices, released, CALIBRATING, self.rng)
+            counts.append(int((pvalues <= self.alpha).sum()))
         return _range(counts, CALIBRATED)
 
 
@@ -117,7 +118,9 @@ def advise(
     progress(STAGE, 0.0)
     if isinstance(simulator, CountSimulator) and isinstance(simulator.test, GroupTest) and found.rates.shape[1] == 1:
         low, high = trial.calibrated(simulator)
-        advice.append(Advice(remedy="calibrated", title="Use the calibrated test", low=low, high=high))
+        advice.append(
+            Advice(remedy="calibrated", title="Use the calibrated test", short="calibrated test", low=low, high=high)
+        )
     for step, (remedy, option) in enumerate((("epsilon", _epsilon), ("rows", _rows))):
         progress(STAGE, 0.2 + 0.2 * step)
         for factor in FACTORS:
@@ -132,14 +135,15 @@ def advise(
 def _epsilon(simulator: NullSimulator, release: Release, trial: _Trial, factor: int) -> Advice:
     low, high = trial.rates(simulator.changed(epsilon=factor))
     granted = 0.0 if release.budget is None else float(release.budget.epsilon * factor)
-    return Advice(remedy="epsilon", title=f"Spend ε = {granted:g} ({factor} times as much)", low=low, high=high)
+    title = f"Spend ε = {granted:g} ({factor} times as much)"
+    return Advice(remedy="epsilon", title=title, short=f"ε = {granted:g}", low=low, high=high)
 
 
 def _rows(simulator: NullSimulator, release: Release, trial: _Trial, factor: int) -> Advice:
     low, high = trial.rates(simulator.changed(factor=factor), factor=factor)
-    return Advice(
-        remedy="rows", title=f"Collect {release.n * factor:,} rows ({factor} times as many)", low=low, high=high
-    )
+    rows = f"{release.n * factor:,} rows"
+    title = f"Collect {rows} ({factor} times as many)"
+    return Advice(remedy="rows", title=title, short=rows, low=low, high=high)
 
 
 def _mechanisms(simulator: NullSimulator, release: Release, synthetic: pd.DataFrame, trial: _Trial) -> Iterator[Advice]:
@@ -159,7 +163,8 @@ def _mechanisms(simulator: NullSimulator, release: Release, synthetic: pd.DataFr
             low, high = trial.rates(other)
         except DPSynthError:
             continue  # it does not fit this table
-        yield Advice(remedy="mechanism", title=f"Use {kind.title} at the same ε", low=low, high=high)
+        title = f"Use {kind.title} at the same ε"
+        yield Advice(remedy="mechanism", title=title, short=kind.title, low=low, high=high)
 
 
 def _on_rows(simulator: NullSimulator, release: Release, synthetic: pd.DataFrame) -> RowSimulator:

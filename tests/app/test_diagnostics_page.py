@@ -23,6 +23,7 @@ from dpsynth_core.table.private_table import PrivateTable
 from pages.shared.data.actions import load_example, load_upload
 from pages.shared.diagnostics import advice_view
 from pages.shared.diagnostics.actions import examine, next_missing, start_advice
+from pages.shared.diagnostics.pvalues import RISK, ask, group_columns, value_columns
 from pages.shared.session import Session
 from tests.waiting.jobs import finish
 from tests.waiting.pages import HOSTILE, assert_only_in_plain_text, page, session_of, texts
@@ -235,3 +236,23 @@ def test_far_apart_says_what_would_help_most(monkeypatch: pytest.MonkeyPatch) ->
     said = [element.value for element in app.markdown]
     assert any("would help most: the forecast for pairs" in text for text in said)
     assert any("Epsilon 0.02 instead of 0.01" in str(frame.value) for frame in app.dataframe)
+
+
+def test_the_risk_of_a_false_discovery_is_refined_by_itself() -> None:
+    session = ready()
+    run, tasks = session.runs[0], session.work.tasks
+    group = group_columns(run.result.schema)[0]
+    first = ask(session.work, run, (value_columns(run.result.schema, group)[0], group, None))
+    assert finish(first.job).state == "finished"
+    app = diagnostics(session)
+    (risk,) = run.risks.values()
+    assert (risk.stage, risk.last, risk.releasable) == (0, False, True)
+    shown = texts(app)
+    assert all(sentence in shown for sentence in risk.sentences)
+    refining = tasks[RISK]
+    assert refining is not first, "a finer figure is worked out while the person reads"
+    refining.cancel()
+    finish(refining.job)
+    app.run()
+    assert risk.sentences[0] in texts(app), "what is known stays"
+    assert app.button(key="ask_risk").label == "Refine it"

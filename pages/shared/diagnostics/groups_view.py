@@ -153,8 +153,12 @@ def _show_figures(risk: DiscoveryRisk, as_table: bool) -> None:
         ]
         st.dataframe(rows, hide_index=True, alt="Each pair of groups by itself, not corrected for their number")
     if risk.advice:
-        st.markdown("**What would help**")
-        plain_list(f"{advice.title}: {of_100(advice.low, advice.high)} of 100" for advice in risk.advice)
+        helpful = [advice for advice in risk.advice if advice.high < risk.high]
+        others = [advice for advice in risk.advice if advice.high >= risk.high]
+        for heading, listed in (("What would help", helpful), ("What would not", others)):
+            if listed:
+                st.markdown(f"**{heading}**")
+                plain_list(f"{advice.title}: {of_100(advice.low, advice.high)} of 100" for advice in listed)
         show_chart(risk_chart(risk), key="risk", as_table=as_table)
 
 
