@@ -29,9 +29,9 @@ from dpsynth_core.errors import ParameterError
 MIN_SCALE, MAX_SCALE = 1.3, 1e9
 LATTICE = 1.25
 """Standard deviation that the proof takes off a draw's noise for its being integers (docs/proofs.md, section 23)."""
-MAX_MOVED = 2_000
+MAX_MOVED = 20_000
 """Values that one replaced row can change in all draws of one charge together, at most."""
-LATTICE_LOSS = 1e-9
+LATTICE_LOSS = 1e-8
 """Epsilon that is left for that many values: 2 MAX_MOVED ln((1+t)/(1-t)) with t = 2 exp(-2 pi^2 LATTICE^2) + ..."""
 
 ROUNDING = 2.0
@@ -116,7 +116,7 @@ def affordable_cost(epsilon: Fraction, delta: Fraction) -> float:
     if left <= 0:
         allowed = f"greater than {LATTICE_LOSS:g} for Gaussian noise"
         raise ParameterError("epsilon", str(epsilon), allowed=allowed, remedy="Choose a larger epsilon.")
-    return gaussian_mu(left, float(delta) * (1 - MARGIN)) ** 2 * (1 - MARGIN)
+    return gaussian_mu(left, float(delta) * (1 - LATTICE_LOSS)) ** 2 * (1 - MARGIN)
 
 
 def check_delta(delta: Fraction) -> None:

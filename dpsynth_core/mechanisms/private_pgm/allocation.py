@@ -35,6 +35,8 @@ MAX_TREE_ERROR = 0.06
 tree and no pairs come out even about there."""
 ROUNDS_PER_COLUMN = 2
 """Rounds that the budget is laid out for at the start; there are fewer where they turn out to be too noisy."""
+MAX_FIRST = 60
+"""The same for tables of many columns."""
 SELECTION_SHARE = Fraction(1, 10)
 """Of a round's budget: what selecting gets; the counts get the rest."""
 
@@ -47,7 +49,7 @@ class StageShares:
 
 
 LAPLACE_SHARES = StageShares(bins=8, columns=50, rounds=42)
-GAUSSIAN_SHARES = StageShares(bins=4, columns=30, rounds=66)
+GAUSSIAN_SHARES = StageShares(bins=6, columns=46, rounds=48)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +126,7 @@ def _affordable_rounds(schema: Schema, n: int, budget: Budget, shares: StageShar
     """How many rounds to lay the budget out for, or none where noise would drown them."""
     columns = len(schema.columns)
     if budget.delta:
-        return ROUNDS_PER_COLUMN * columns
+        return min(MAX_FIRST, ROUNDS_PER_COLUMN * columns)
     side = sum(min(TYPICAL_GROUPS, _expected_bins(column, TYPICAL_GROUPS)) for column in schema) / columns
     edges = columns - 1
     std = expected_std(Fraction(shares.rounds, 100 * max(1, edges)), budget)

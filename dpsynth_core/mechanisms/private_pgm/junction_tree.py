@@ -155,22 +155,31 @@ class Coarsening:
         return tuple(int(each.max()) + 1 for each in self.maps)
 
     @cached_property
-    def _matrices(self) -> list[FloatArray]:
+    def _matrices(self) -> list[FloatArray | None]:
+        """For each axis what sums its values, or None where they stay as they are."""
         return [
-            np.equal.outer(np.arange(size), each).astype(np.float64)
+            None if size == len(each) else np.equal.outer(np.arange(size), each).astype(np.float64)
             for size, each in zip(self.shape, self.maps, strict=True)
         ]
+
+    @cached_property
+    def _index(self) -> tuple[IntArray, ...]:
+        return np.ix_(*self.maps)
 
     def gather(self, table: FloatArray) -> FloatArray:
         """Sums over the finer cells."""
         for axis, matrix in enumerate(self._matrices):
-            if len(matrix) < matrix.shape[1]:
+            if matrix is None:
+                continue
+            if table.ndim <= 2:
+                table = matrix @ table if axis == 0 else table @ matrix.T
+            else:
                 table = np.moveaxis(np.tensordot(matrix, table, axes=(1, axis)), 0, axis)
         return table
 
     def spread(self, table: FloatArray) -> FloatArray:
         """Every finer cell gets its coarser one's value."""
-        return np.asarray(table[np.ix_(*self.maps)])
+        return np.asarray(table[self._index])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -299,13 +308,13 @@ class FittedTree:
         """Probabilities of every variable."""
         return [self.within((v,), self.tree.home((v,)) or 0) for v in range(len(self.tree.sizes))]
 
-    def pairs(self) -> dict[tuple[int, int], FloatArray]:
+    def pairs(self) -> dict[Clique, FloatArray]:
         """Probabilities of every pair of variables, exact.
 
         Within a node they are sums. Otherwise the variables behind an edge are carried along it as probabilities of
         each of them together with the separator, which is all that the nodes ahead depend on.
         """
-        out: dict[tuple[int, int], FloatArray] = {}
+        out: dict[Clique, FloatArray] = {}
         for i, node in enumerate(self.tree.nodes):
             for pair in combinations(sorted(node.clique), 2):
                 if pair not in out:
@@ -325,9 +334,9 @@ class FittedTree:
                 for other in behind:
                     part = joint[start : start + self.tree.sizes[other]]
                     start += self.tree.sizes[other]
-                    pair = _sorted(variable, other)
-                    if pair not in out:
-                        out[pair] = part if other < variable else part.T
+                    joined = _sorted(variable, other)
+                    if joined not in out:
+                        out[joined] = part if other < variable else part.T
         return out
 
     def _edges(self) -> list[Edge]:
@@ -368,5 +377,5 @@ class FittedTree:
         return np.asarray(np.divide(joint, total, out=np.zeros_like(joint), where=total > 0))
 
 
-def _sorted(first: int, second: int) -> tuple[int, int]:
+def _sorted(first: int, second: int) -> Clique:
     return (first, second) if first < second else (second, first)

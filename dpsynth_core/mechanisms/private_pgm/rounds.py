@@ -13,19 +13,26 @@ import numpy as np
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.mechanisms.private_pgm.allocation import COUNT_SETS, SELECT_SETS, Allocation
 from dpsynth_core.mechanisms.private_pgm.binned_columns import BinnedColumn
-from dpsynth_core.mechanisms.private_pgm.estimation import Estimate, Measurement, estimate
+from dpsynth_core.mechanisms.private_pgm.estimation import Estimate, MeasuredTable, Measurement, estimate
 from dpsynth_core.mechanisms.private_pgm.junction_tree import Clique, Coarsening, FittedTree
 from dpsynth_core.mechanisms.private_pgm.measuring import SCORE_SENSITIVITY, Measurer, expected_std
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.table.private_table import PrivateTable
 
-MEAN_ERROR = math.sqrt(2 / math.pi)
-"""Mean absolute value of Gaussian noise, in units of its standard deviation."""
+MEAN_ERROR = 0.5
+"""Mean error that noise leaves on a cell, in units of its standard deviation: less than the noise itself has (0.8),
+because the model knows what other counts say and that none is negative."""
 MAX_MODEL_CELLS = 100_000
 """Cells of all tables of the model that the whole budget may lead to."""
 ROUND_ITERATIONS, FINAL_ITERATIONS = 40, 400
+MAX_TRIPLES = 200
+"""Triples that are compared in a round, at most."""
 TARGET_WEIGHT = 2
 """How much more an error counts in a pair with the column that is to be predicted."""
+GROWTH, MIN_ROUNDS_LEFT = 2, 6
+"""By how much a round grows if the one before it said nothing new, and which part of the rest it may take at most."""
+MIN_PART = Fraction(1, 6)
+"""Of a full round, what the smallest table gets, so that rounds do not become too many."""
 SELECTIONS_PER_STEP = 3
 """Selections that the budget for them is laid out for, for each full round: tables of fewer cells cost less."""
 
@@ -90,9 +97,11 @@ class Rounds:
         self._target = target
         self._whole = allocation.stages.get(COUNT_SETS, Fraction(0))
         self._counting, self._selecting = self._whole, allocation.stages.get(SELECT_SETS, Fraction(0))
-        self._step = self._whole / max(1, allocation.first)
+        self._first = self._step = self._whole / max(1, allocation.first)
         self._cells = allocation.groups**2
         self._listed = list(_candidates(data.levels))
+        self._triple_candidates: dict[Clique, list[Candidate]] = {}
+        self._counts: dict[MeasuredTable, IntArray] = {}
         self.selected: list[Clique] = []
         self._model = self._fit(ROUND_ITERATIONS)
 
@@ -109,9 +118,9 @@ class Rounds:
 
     def _round(self) -> None:
         """Select, count, fit; where the count said nothing new, the noise was too large for what is left to find."""
-        expected = _expected(self._model.fitted)
+        expected = _expected(self._model.fitted, self._triples())
         chosen = self._select(self._affordable(expected), expected)
-        share = self._share(chosen)
+        share = self._share(chosen.cells)
         self._counting -= share
         noisy, std = self._measurer.histogram(self._count(chosen), share, COUNT_SETS, rows=self._data.rows)
         values = noisy.astype(np.float64)
@@ -122,20 +131,26 @@ class Rounds:
         assert fitted is not None  # noqa: S101  it was measured, so the tree holds it
         moved = np.abs(chosen.coarser.gather(fitted - expected[chosen.clique])).sum() * self._data.rows
         if moved <= MEAN_ERROR * std * noisy.size:
-            self._step *= 4 if self._budget.delta else 2  # half the noise
+            self._step *= GROWTH
+        # However noisy it is, no round takes so much that few others are left.
+        self._step = max(self._first, min(self._step, self._counting / MIN_ROUNDS_LEFT))
 
     @property
     def _last(self) -> bool:
         """Whether what is left is not enough for two rounds."""
-        return self._counting < 2 * self._step
+        return self._counting < 2 * self._first
 
-    def _share(self, candidate: Candidate) -> Fraction:
+    def _noise_error(self, cells: int) -> int:
+        """The error that counting a table of so many cells would bring."""
+        return round(MEAN_ERROR * expected_std(self._share(cells), self._budget) * cells)
+
+    def _share(self, cells: int) -> Fraction:
         """Of the budget: less for fewer cells, so that the noise is small where there are most of them."""
         if self._last:
             return self._counting
         # As for single columns: squares are shared under Gaussian noise.
-        part = (candidate.cells / self._cells) ** (2 / 3 if self._budget.delta else 1 / 2)
-        return self._step * Fraction(max(1, round(256 * min(1.0, part))), 256)
+        part = (cells / self._cells) ** (2 / 3 if self._budget.delta else 1 / 2)
+        return self._step * max(MIN_PART, Fraction(round(64 * min(1.0, part)), 64))
 
     def _select(self, candidates: Sequence[Candidate], expected: Mapping[Clique, FloatArray]) -> Candidate:
         """By how much the model's expected counts are wrong, less the error that noise would bring instead."""
@@ -145,14 +160,8 @@ class Rounds:
         if not self._last:
             share *= self._step / self._counting / SELECTIONS_PER_STEP
         self._selecting -= share
-        scores = [
-            self._weight(each)
-            * (
-                self._misfit(each, expected)
-                - round(MEAN_ERROR * expected_std(self._share(each), self._budget) * each.cells)
-            )
-            for each in candidates
-        ]
+        cost = {cells: self._noise_error(cells) for cells in {each.cells for each in candidates}}
+        scores = [self._weight(each) * (self._misfit(each, expected) - cost[each.cells]) for each in candidates]
         sensitivity = SCORE_SENSITIVITY * max(self._weight(each) for each in candidates)
         chosen = self._measurer.select(np.array(scores, dtype=np.int64), share, SELECT_SETS, sensitivity=sensitivity)
         return candidates[chosen]
@@ -162,8 +171,11 @@ class Rounds:
 
     def _count(self, candidate: Candidate) -> IntArray:
         """Rows by the gathered groups: private."""
-        counts = self._data.count(candidate.clique).astype(np.float64)
-        return candidate.coarser.gather(counts).astype(np.int64)
+        key = candidate.clique, candidate.coarser.shape
+        if key not in self._counts:
+            counts = self._data.count(candidate.clique).astype(np.float64)
+            self._counts[key] = candidate.coarser.gather(counts).astype(np.int64)
+        return self._counts[key]
 
     def _misfit(self, candidate: Candidate, expected: Mapping[Clique, FloatArray]) -> int:
         """Twice the rows that the model has elsewhere: whole numbers, so one replaced row moves it by at most two."""
@@ -174,27 +186,54 @@ class Rounds:
         """Those that keep the model small enough: its limit grows with what is spent."""
         tree = self._model.fitted.tree
         limit = max(tree.cells, MAX_MODEL_CELLS * float(1 - (self._counting - self._step) / self._whole))
-        small = {c: len(c) == 1 or tree.cells + tree.added_cells(c) <= limit for c in expected}
+        small = {c: len(c) != 2 or tree.cells + tree.added_cells(c) <= limit for c in expected}
         # With Laplace noise, counting twice is worse than counting once with both shares.
         done = set() if self._budget.delta else {measured.key for measured in self._measurements}
-        kept = [each for each in self._listed if small[each.clique] and (each.clique, each.coarser.shape) not in done]
+        triples = (each for clique in expected if len(clique) == 3 for each in self._gathered(clique))
+        kept = [
+            each
+            for each in (*self._listed, *triples)
+            if small[each.clique] and (each.clique, each.coarser.shape) not in done
+        ]
         return kept or self._listed[-1:]
 
+    def _triples(self) -> Sequence[Clique]:
+        """Triples that the model's tables hold already, so that counting them makes it no larger."""
+        nodes = self._model.fitted.tree.nodes
+        return sorted({t for node in nodes for t in combinations(sorted(node.clique), 3)})[:MAX_TRIPLES]
 
-def _expected(fitted: FittedTree) -> dict[Clique, FloatArray]:
-    singles: dict[Clique, FloatArray] = {(v,): table for v, table in enumerate(fitted.singles())}
-    return singles | fitted.pairs()
+    def _gathered(self, clique: Clique) -> list[Candidate]:
+        """At levels that leave no more cells than a pair has at its finest."""
+        if clique not in self._triple_candidates:
+            every = _at_levels(clique, self._data.levels)
+            self._triple_candidates[clique] = [each for each in every if each.cells <= self._cells]
+        return self._triple_candidates[clique]
+
+
+def _expected(fitted: FittedTree, triples: Sequence[Clique]) -> dict[Clique, FloatArray]:
+    """The model's probabilities of every candidate."""
+    out: dict[Clique, FloatArray] = {(v,): table for v, table in enumerate(fitted.singles())}
+    out |= fitted.pairs()
+    for triple in triples:
+        table = fitted.marginal(triple)
+        if table is not None:
+            out[triple] = table
+    return out
 
 
 def _candidates(levels: Sequence[Sequence[IntArray]]) -> Iterator[Candidate]:
-    """Every pair at every level that differs, and every column; where there are two columns, only their pair."""
-    variables = range(len(levels))
-    for pair in combinations(variables, 2):
-        shapes = set()
-        for level in range(max(len(levels[v]) for v in pair)):
-            coarser = Coarsening(maps=tuple(levels[v][min(level, len(levels[v]) - 1)] for v in pair))
-            if coarser.shape not in shapes:
-                shapes.add(coarser.shape)
-                yield Candidate(clique=pair, coarser=coarser)
-    for v in variables:
-        yield Candidate(clique=(v,), coarser=Coarsening(maps=(levels[v][0],)))
+    """Every pair at every level that differs, and every column."""
+    for pair in combinations(range(len(levels)), 2):
+        yield from _at_levels(pair, levels)
+    for v, own in enumerate(levels):
+        yield Candidate(clique=(v,), coarser=Coarsening(maps=(own[0],)))
+
+
+def _at_levels(clique: Clique, levels: Sequence[Sequence[IntArray]]) -> Iterator[Candidate]:
+    """Some columns together, at every level that differs."""
+    shapes = set()
+    for level in range(max(len(levels[v]) for v in clique)):
+        coarser = Coarsening(maps=tuple(levels[v][min(level, len(levels[v]) - 1)] for v in clique))
+        if coarser.shape not in shapes:
+            shapes.add(coarser.shape)
+            yield Candidate(clique=clique, coarser=coarser)

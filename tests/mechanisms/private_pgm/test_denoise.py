@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import dpsynth_core as dp
+from dpsynth_core.mechanisms.partition.axis import Axis
 from dpsynth_core.mechanisms.private_pgm.binned_columns import group_bins
 from dpsynth_core.mechanisms.private_pgm.bins import Bins, adaptive_bins, passes_needed
 from dpsynth_core.mechanisms.private_pgm.denoise import category_counts, ordered_counts
@@ -129,3 +130,31 @@ def test_groups_are_few_and_dense(kind: str, counts: np.ndarray[Any, Any], max_g
     if kind == "integer" and len(counts) > max_groups:
         assert (np.diff(groups[:size]) >= 0).all()
         assert (groups[:size] != groups[size]).all()
+
+
+def test_groups_begin_where_declared_cells_do_and_a_heavy_cell_is_split() -> None:
+    column = dp.Schema.from_dict({"columns": [{**COLUMN, "kind": "integer", "lower": 0, "upper": 63, "bins": 8}]})["x"]
+    bins = Bins(axis=Axis.fine(column), edges=np.arange(65))
+    counts = np.zeros(64)
+    counts[8:16], counts[16:24], counts[40:48] = 100.0, 10.0, 20.0
+    groups = group_bins(bins, counts, 8)
+    starts = set(np.flatnonzero(np.diff(groups, prepend=-1)).tolist())
+    assert {16, 40} <= starts, "cells that hold rows begin a group"
+    assert len({*groups[8:16].tolist()}) > 2, "the heavy cell is split"
+    assert len({*groups[48:].tolist()}) == 1, "empty cells are not told apart"
+
+
+@pytest.mark.parametrize("std", [1.0, 30.0])
+def test_a_spike_has_a_bin_to_itself_and_an_empty_stretch_few(std: float) -> None:
+    rng = np.random.default_rng(2)
+    values = np.concatenate([np.full(4_000, 120), rng.normal(120, 10, 6_000).round().clip(0, 300)])
+    schema = dp.Schema.from_dict({"columns": [{**COLUMN, "kind": "integer", "lower": 0, "upper": 300}]})
+    table = dp.PrivateTable(pd.DataFrame({"x": values.astype(int)}), schema)
+
+    def measure(counts: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], float]:
+        return counts + np.rint(rng.normal(0, std, len(counts))).astype(np.int64), std
+
+    bins = adaptive_bins(table, schema["x"], measure, bins=100, passes=1)
+    at = int(np.searchsorted(bins.edges, 120, side="right")) - 1
+    assert bins.edges[at : at + 2].tolist() == [120, 121]
+    assert np.count_nonzero(bins.edges > 180) <= 8
