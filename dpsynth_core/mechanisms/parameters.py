@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+import threading
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
 from itertools import pairwise
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 _KINDS: dict[type, Literal["int", "float", "bool", "text"]] = {int: "int", float: "float", bool: "bool", str: "text"}
+_parsing = threading.Lock()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,11 +91,14 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
     return hint, False
 
 
-def _field_texts(kind: type[Any]) -> dict[str, str]:
+@cache
+def _field_texts(kind: type[Any]) -> Mapping[str, str]:
     """The string under each annotated field of a class body."""
     if kind.__module__ == "builtins":
         return {}
-    (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    # In Python 3.11, two threads that make syntax trees at the same time can disturb each other (SystemError).
+    with _parsing:
+        (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     texts: dict[str, str] = {}
     statements = body.body if isinstance(body, ast.ClassDef) else []
     for statement, following in pairwise(statements):
