@@ -15,6 +15,7 @@ from pages.shared.formatting import duration
 from pages.shared.layout import errors_shown
 from pages.shared.mechanism.actions import FORECAST, scenario_of, start_forecast
 from pages.shared.session import Session
+from pages.shared.synthesize.actions import RUN
 from pages.shared.table_work import ForecastRecord
 from pages.shared.widgets import show_task
 
@@ -52,7 +53,7 @@ def show_forecast(session: Session, config: RunConfig, *, begin: bool) -> None:
         show_task(task, key=FORECAST)
         if not task.ended_early:
             return
-    elif begin and not work.has_runs and scenario.seconds <= BEGIN_SECONDS:
+    elif begin and work.tasks.get(RUN) is None and scenario.seconds <= BEGIN_SECONDS:
         start_forecast(session, scenario)
         st.rerun()
     label = f"Forecast the error ({duration(scenario.seconds)})"

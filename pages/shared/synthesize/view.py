@@ -247,8 +247,8 @@ def show_expected_error(result: RunResult) -> None:
         st.caption(
             "The app took the synthetic rows for an original and released them again with simulated noise, by the same "
             f"mechanism at the same epsilon. No private row was used, so you may publish these figures: the data card "
-            f"has them. {ERROR_UNIT} {NOT_COVERED} In our tests with Private-PGM, the true error was 0.6 to 2 times "
-            "such an estimate."
+            f"has them. {ERROR_UNIT} {NOT_COVERED} In our tests with Private-PGM, the true error was 0.6 to 3.2 times "
+            "such an estimate, most where pairs had not been measured."
         )
 
 
