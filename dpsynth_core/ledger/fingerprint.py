@@ -205,7 +205,14 @@ class _CellHasher:
         return _mix(bits ^ seeds)
 
     def _moments(self, moments: pd.DatetimeIndex) -> Hashes:
-        return _mix(moments.as_unit("us").asi8.view(np.uint64) ^ self._moment)
+        try:
+            microseconds = moments.as_unit("us").asi8.view(np.uint64)
+        except pd.errors.OutOfBoundsDatetime:
+            # A file can hold moments millions of years away. They need a name too: counted modulo 2**64.
+            factor = {"s": 1_000_000, "ms": 1_000}[moments.unit]
+            counted = moments.asi8.view(np.uint64) * np.uint64(factor)
+            microseconds = np.where(moments.isna(), moments.asi8.view(np.uint64), counted)
+        return _mix(microseconds ^ self._moment)
 
 
 def _flags(condition: Any) -> npt.NDArray[np.bool_]:

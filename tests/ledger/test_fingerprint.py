@@ -202,3 +202,12 @@ def test_accounts_are_found_after_an_upgrade() -> None:
 def test_a_short_key_is_refused() -> None:
     with pytest.raises(ParameterError, match="key is '5 bytes'; allowed: at least 32 bytes"):
         fingerprint(pd.DataFrame(), b"short")
+
+
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_a_moment_millions_of_years_away_has_a_name_too(unit: str) -> None:
+    far = {"s": 2**60, "ms": 2**61}[unit]
+    table = pd.DataFrame({"day": np.array([0, far, -far, np.iinfo(np.int64).min], dtype=f"datetime64[{unit}]")})
+    other = pd.DataFrame({"day": np.array([0, far + 1, -far, np.iinfo(np.int64).min], dtype=f"datetime64[{unit}]")})
+    assert fingerprint(table, KEY) == fingerprint(table.iloc[::-1], KEY)
+    assert fingerprint(table, KEY) != fingerprint(other, KEY)
