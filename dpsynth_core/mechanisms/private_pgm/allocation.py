@@ -48,7 +48,7 @@ class StageShares:
     rounds: int
 
 
-LAPLACE_SHARES = StageShares(bins=8, columns=50, rounds=42)
+LAPLACE_SHARES = StageShares(bins=8, columns=57, rounds=35)
 GAUSSIAN_SHARES = StageShares(bins=6, columns=46, rounds=48)
 
 

@@ -111,9 +111,10 @@ def adaptive_bins(
     mass = np.maximum(noisy, 0).astype(np.float64)
     # Noise that outweighs the rows must not ask for more bins than there are rows to fill.
     mass *= min(1.0, table.n / max(mass.sum(), 1.0))
-    return Bins(
-        axis=axis, edges=_with_cells(_equal_mass(edges, mass, table.n / bins), axis, edges, mass, table.n / bins)
-    )
+    found = _equal_mass(edges, mass, table.n / bins)
+    if bins > CELLS:  # fewer bins than cells cannot keep to their edges
+        found = _with_cells(found, axis, edges, mass, table.n / bins)
+    return Bins(axis=axis, edges=found)
 
 
 def _with_cells(edges: IntArray, axis: Axis, parts: IntArray, mass: FloatArray, rows_per_bin: float) -> IntArray:
