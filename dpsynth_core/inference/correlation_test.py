@@ -13,7 +13,7 @@ from scipy.special import betainc
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.errors import SchemaError
 from dpsynth_core.inference.group_comparison import ordered
-from dpsynth_core.inference.null_simulation import TestValues
+from dpsynth_core.inference.null_simulation import Findings
 from dpsynth_core.inference.question import OrdinaryFinding, Question
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.encoding import codec_for, reading_layout
@@ -59,13 +59,13 @@ class CorrelationTest(Question):
         text = f"The correlation of {self.group.name!r} and {self.value.name!r} is {r:.3f}, in {rows:,} rows."
         return OrdinaryFinding(text=text, pvalue=correlation_pvalue(r, rows - 2))
 
-    def on_rows(self, table: pd.DataFrame) -> TestValues:
+    def on_rows(self, table: pd.DataFrame) -> Findings:
         found = self.correlation(table)
         if found is None:
-            return TestValues(pvalues=np.array([np.nan]), statistics=np.array([0.0]))
+            return Findings(pvalues=np.array([np.nan]), statistics=np.array([0.0]))
         r, rows = found
         pvalue, z = correlation_pvalue(r, rows - 2), fisher_z(r, rows)
-        return TestValues(pvalues=np.array([pvalue]), statistics=np.array([z]))
+        return Findings(pvalues=np.array([pvalue]), statistics=np.array([z]))
 
 
 def correlation_pvalue(r: float, free: int) -> float:

@@ -188,9 +188,9 @@ def discovery_risk(
     Example:
         >>> import dpsynth_core as dp
         >>> example = dp.EXAMPLES["breast_cancer"]
-        >>> private = dp.PrivateTable(example.load(), example.schema).select(["diagnosis", "mean_radius"])
+        >>> private = dp.PrivateTable(example.load(), example.schema).select(["diagnosis", "mean radius"])
         >>> release = dp.synthesize(private, dp.MECHANISMS["perturbed_histogram"](), epsilon=0.1, seed=1)
-        >>> risk = dp.discovery_risk(release, value="mean_radius", group="diagnosis", stage=0, advice=False)
+        >>> risk = dp.discovery_risk(release, value="mean radius", group="diagnosis", stage=0, advice=False)
         >>> risk.verdict
         'inflated'
     """

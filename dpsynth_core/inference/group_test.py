@@ -15,7 +15,7 @@ from dpsynth_core.errors import ParameterError
 from dpsynth_core.inference.group_comparison import GroupComparison, group_labels
 from dpsynth_core.inference.histograms import GroupIndices
 from dpsynth_core.inference.mann_whitney import EXACT_UP_TO, mann_whitney, weighted_z
-from dpsynth_core.inference.null_simulation import CountCells, NullTest, TestValues
+from dpsynth_core.inference.null_simulation import CountCells, Findings, NullTest
 from dpsynth_core.inference.u_statistics import ordinary_pvalues
 from dpsynth_core.mechanisms.partition.axis import Axis
 from dpsynth_core.table.column import Column
@@ -63,12 +63,12 @@ class GroupTest(NullTest):
     def value(self) -> Column:  # type: ignore[override]
         return self.comparisons[0].value
 
-    def on_rows(self, table: pd.DataFrame) -> TestValues:
+    def on_rows(self, table: pd.DataFrame) -> Findings:
         found = [_tested(*comparison.split(table)) for comparison in self.comparisons]
         pvalues, statistics = zip(*found, strict=True)
-        return TestValues(pvalues=np.array(pvalues), statistics=np.array(statistics))
+        return Findings(pvalues=np.array(pvalues), statistics=np.array(statistics))
 
-    def on_counts(self, counts: FloatArray, cells: CountCells, rng: np.random.Generator) -> TestValues | None:
+    def on_counts(self, counts: FloatArray, cells: CountCells, rng: np.random.Generator) -> Findings | None:
         if cells.group.slots != len(group_labels(self.group)):
             return None  # the grid does not keep the groups apart
         pvalues, statistics = [], []
@@ -78,7 +78,7 @@ class GroupTest(NullTest):
             pair = np.stack(indices.of(counts), axis=1)
             pvalues.append(_count_pvalues(pair, cells.value, rng, centre=cells.law.centre))
             statistics.append(cells.law.statistic(counts, indices))
-        return TestValues(pvalues=np.stack(pvalues, axis=1), statistics=np.stack(statistics, axis=1))
+        return Findings(pvalues=np.stack(pvalues, axis=1), statistics=np.stack(statistics, axis=1))
 
 
 def _tested(first: FloatArray, second: FloatArray) -> tuple[float, float]:

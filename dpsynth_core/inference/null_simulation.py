@@ -57,7 +57,7 @@ class NotSimulatedError(DPSynthError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TestValues:
+class Findings:
     """What a test finds in each table, one column for each question."""
 
     pvalues: FloatArray
@@ -83,10 +83,10 @@ class NullTest(ABC):
     value: Column
 
     @abstractmethod
-    def on_rows(self, table: pd.DataFrame) -> TestValues:
+    def on_rows(self, table: pd.DataFrame) -> Findings:
         """One entry for each question."""
 
-    def on_counts(self, counts: FloatArray, cells: CountCells, rng: np.random.Generator) -> TestValues | None:  # noqa: ARG002
+    def on_counts(self, counts: FloatArray, cells: CountCells, rng: np.random.Generator) -> Findings | None:  # noqa: ARG002
         """One line for each released table of counts; None where rows are needed."""
         return None
 
@@ -97,7 +97,7 @@ class NullReleases:
 
     counts: FloatArray
     """Released rows by group and value, of shape (tables, groups, values)."""
-    found: TestValues
+    found: Findings
     """Arrays of shape (tables, questions)."""
 
 
@@ -198,7 +198,7 @@ class CountSimulator(NullSimulator):
             drawn = self._released(together, tables, rng)
             for i in range(len(part)):
                 lines = slice(i * tables, (i + 1) * tables)
-                found = TestValues(pvalues=drawn.found.pvalues[lines], statistics=drawn.found.statistics[lines])
+                found = Findings(pvalues=drawn.found.pvalues[lines], statistics=drawn.found.statistics[lines])
                 yield NullReleases(counts=drawn.counts[lines], found=found)
 
     def counted(self, table: PrivateTable) -> FloatArray:
@@ -299,7 +299,7 @@ class RowSimulator(NullSimulator):
         found = self.test.on_rows(table)
         return NullReleases(
             counts=self.counted(pair)[None],
-            found=TestValues(pvalues=found.pvalues[None], statistics=found.statistics[None]),
+            found=Findings(pvalues=found.pvalues[None], statistics=found.statistics[None]),
         )
 
     def _null_table(self, null: Nuisance, rng: np.random.Generator) -> PrivateTable:
@@ -367,7 +367,7 @@ def _some(members: Sequence[IntArray], sizes: IntArray, rng: np.random.Generator
 def _joined(parts: Sequence[NullReleases]) -> NullReleases:
     return NullReleases(
         counts=np.concatenate([part.counts for part in parts]),
-        found=TestValues(
+        found=Findings(
             pvalues=np.concatenate([part.found.pvalues for part in parts]),
             statistics=np.concatenate([part.found.statistics for part in parts]),
         ),

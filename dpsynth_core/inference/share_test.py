@@ -14,7 +14,7 @@ from dpsynth_core.arrays import FloatArray
 from dpsynth_core.errors import SchemaError
 from dpsynth_core.inference.group_comparison import group_labels
 from dpsynth_core.inference.mann_whitney import check_levels
-from dpsynth_core.inference.null_simulation import CountCells, TestValues
+from dpsynth_core.inference.null_simulation import CountCells, Findings
 from dpsynth_core.inference.question import OrdinaryFinding, Question
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.encoding import codec_for, reading_layout
@@ -79,21 +79,21 @@ class ShareTest(Question):
             pvalue=pvalue,
         )
 
-    def on_rows(self, table: pd.DataFrame) -> TestValues:
+    def on_rows(self, table: pd.DataFrame) -> Findings:
         (a, n1), (b, n2) = self.shares(table)
         return _tested(*(np.array([count], dtype=np.float64) for count in (a, n1, b, n2)))
 
-    def on_counts(self, counts: FloatArray, cells: CountCells, rng: np.random.Generator) -> TestValues | None:  # noqa: ARG002
+    def on_counts(self, counts: FloatArray, cells: CountCells, rng: np.random.Generator) -> Findings | None:  # noqa: ARG002
         groups, outcomes = group_labels(self.group), group_labels(self.value)
         if cells.group.slots != len(groups) or cells.value.slots != len(outcomes):
             return None  # the grid does not keep the labels apart
         hit = outcomes.index(self.outcome)
         first, second = (counts[:, code, : len(outcomes)] for code in self._codes)
         found = _tested(first[:, hit], first.sum(axis=1), second[:, hit], second.sum(axis=1))
-        return TestValues(pvalues=found.pvalues[:, None], statistics=found.statistics[:, None])
+        return Findings(pvalues=found.pvalues[:, None], statistics=found.statistics[:, None])
 
 
-def _tested(hits1: FloatArray, n1: FloatArray, hits2: FloatArray, n2: FloatArray) -> TestValues:
+def _tested(hits1: FloatArray, n1: FloatArray, hits2: FloatArray, n2: FloatArray) -> Findings:
     """Z = (p1 - p2) / sqrt(p (1 - p) (1/n1 + 1/n2)) with the pooled share p, two-sided."""
     n = n1 + n2
     possible = (n1 > 0) & (n2 > 0)
@@ -102,4 +102,4 @@ def _tested(hits1: FloatArray, n1: FloatArray, hits2: FloatArray, n2: FloatArray
     one, two = np.where(possible, n1, 1.0), np.where(possible, n2, 1.0)
     std = np.sqrt(np.where(defined, pooled * (1 - pooled) * (1 / one + 1 / two), 1.0))
     z = np.where(defined, (hits1 / one - hits2 / two) / std, 0.0)
-    return TestValues(pvalues=np.where(defined, erfc(np.abs(z) / np.sqrt(2.0)), np.nan), statistics=z)
+    return Findings(pvalues=np.where(defined, erfc(np.abs(z) / np.sqrt(2.0)), np.nan), statistics=z)

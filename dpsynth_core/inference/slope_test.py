@@ -11,7 +11,7 @@ import pandas as pd
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.inference.correlation_test import check_ordered, correlation_pvalue, fisher_z, numbers_of, width_of
-from dpsynth_core.inference.null_simulation import TestValues
+from dpsynth_core.inference.null_simulation import Findings
 from dpsynth_core.inference.question import OrdinaryFinding, Question
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.schema import Schema
@@ -92,13 +92,13 @@ class SlopeTest(Question):
             pvalue=found.pvalue,
         )
 
-    def on_rows(self, table: pd.DataFrame) -> TestValues:
+    def on_rows(self, table: pd.DataFrame) -> Findings:
         found = self.fit(table)
         if found is None:
-            return TestValues(pvalues=np.array([np.nan]), statistics=np.array([0.0]))
+            return Findings(pvalues=np.array([np.nan]), statistics=np.array([0.0]))
         # Of the partial correlation: nearly normal, and a strong relation does not blow it up as it does t.
         z = fisher_z(found.correlation, found.rows - len(self.others))
-        return TestValues(pvalues=np.array([found.pvalue]), statistics=np.array([z]))
+        return Findings(pvalues=np.array([found.pvalue]), statistics=np.array([z]))
 
 
 def _fitted(design: FloatArray, y: FloatArray) -> FloatArray:
