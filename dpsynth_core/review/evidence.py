@@ -17,7 +17,7 @@ from dpsynth_core.progress import Progress, no_progress, share_of
 from dpsynth_core.runs.configuration import RunResult
 from dpsynth_core.table.private_table import PrivateTable
 
-MAX_SECONDS = 60.0
+MAX_SECONDS = 15.0
 """Expected computing time for the false-discovery risk; with slower mechanisms it is less precise, or unknown."""
 SEED = 20_240
 

@@ -157,7 +157,8 @@ def _mechanism(key: str, saved: Mapping[str, Any]) -> Mechanism:
     for name, value in saved.items():
         current = RENAMED.get(key, {}).get(name, name)
         if current in known:
-            parameters[current] = RENAMED_VALUES.get(key, {}).get(current, {}).get(value, value)
+            renamed = RENAMED_VALUES.get(key, {}).get(current, {})
+            parameters[current] = renamed.get(value, value) if isinstance(value, str) else value
         elif name not in WITHDRAWN.get(key, {}):
             raise ParameterError("parameter", name, allowed=", ".join(sorted(known)))
         elif value != WITHDRAWN[key][name]:

@@ -16,9 +16,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from multiprocessing import forkserver
 from multiprocessing.connection import Connection
-from multiprocessing.context import BaseContext, ForkServerContext, ForkServerProcess
+from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,6 +31,10 @@ from dpsynth_core.runs.workers import end_with_parent, quiet_context, starting
 from dpsynth_core.table.file_layout import FileLayout
 from dpsynth_core.table.readers.read import read_cells
 from dpsynth_core.table.suggest import Suggestion, suggest
+
+if sys.platform != "win32":
+    from multiprocessing import forkserver
+    from multiprocessing.context import ForkServerContext, ForkServerProcess
 
 MAX_READING = 2
 """Files that are read side by side over the whole server; others wait."""
@@ -177,7 +180,8 @@ def _started(connection: Connection, limits: ReadingLimits) -> BaseProcess:
 
 def prepare_reading() -> None:
     """Load the libraries ahead of the first file; returns at once."""
-    if isinstance(_context(), ForkServerContext):
+    if sys.platform != "win32":
+        _context()  # says what to load
         with starting(), _importable():
             forkserver.ensure_running()
 
@@ -185,17 +189,18 @@ def prepare_reading() -> None:
 # ------------------------------------------------------------------------------------------------------ the processes
 
 
-class _CopiedProcess(ForkServerProcess):
-    """A copy of a prepared process that does not run the caller's main script again."""
+if sys.platform != "win32":
 
-    @staticmethod
-    def _Popen(process_obj: Any) -> Any:
-        with starting():
-            return ForkServerProcess._Popen(process_obj)
+    class _CopiedProcess(ForkServerProcess):
+        """A copy of a prepared process that does not run the caller's main script again."""
 
+        @staticmethod
+        def _Popen(process_obj: Any) -> Any:
+            with starting():
+                return ForkServerProcess._Popen(process_obj)
 
-class _CopyContext(ForkServerContext):
-    Process = _CopiedProcess
+    class _CopyContext(ForkServerContext):
+        Process = _CopiedProcess
 
 
 def _context() -> BaseContext:

@@ -5,7 +5,7 @@ The app does it in the background as it starts. Processes that begin together wo
 
 from __future__ import annotations
 
-from dpsynth_core.mechanisms.partition import axis
+from dpsynth_core.mechanisms.partition import loops
 from dpsynth_core.mechanisms.pmse import objective
 from dpsynth_core.table import cell_loops
 from dpsynth_core.trees import cart, optimal
@@ -13,7 +13,7 @@ from dpsynth_core.trees import cart, optimal
 
 def warm_up() -> None:
     """Compile what an earlier process has not compiled already; later ones load it from disk."""
-    for module in (cell_loops, axis, cart, optimal, objective):
+    for module in (cell_loops, loops, cart, optimal, objective):
         module.warm_up()
 
 

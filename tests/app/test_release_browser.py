@@ -45,6 +45,7 @@ def test_a_full_review(visit: Visit, tmp_path: Path) -> None:
     press(page, "Open the account")
     spent(page, "0 of 1")
     press(page, "All of these are public knowledge")
+    expect(quiet(page).get_by_text("Guarantee: possible").first).to_be_visible()
     fill_in(quiet(page).get_by_role("textbox", name="Who states that these facts are public?"), "Bo Steward")
     press(page, "Skip ahead with suggested settings")
     press(page, "Synthesize")

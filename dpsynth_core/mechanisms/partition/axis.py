@@ -10,7 +10,6 @@ from functools import cached_property, partial
 import numpy as np
 
 from dpsynth_core.arrays import BoolArray, FloatArray, IntArray
-from dpsynth_core.jit import compiled
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.encoding import Positions
 from dpsynth_core.table.private_table import PrivateTable
@@ -64,7 +63,9 @@ class Axis:
         positions = table.positions(self.column.name)
         values = positions.values
         if self.column.is_numeric and self.column.lattice is None:
-            slot = _real_slots(values.astype(np.float64, copy=False), *self._bounds, self.slots)
+            from dpsynth_core.mechanisms.partition.loops import real_slots  # noqa: PLC0415  loads the compiler
+
+            slot = real_slots(values.astype(np.float64, copy=False), *self._bounds, self.slots)
         elif self._edges is not None:
             slot = np.searchsorted(self._edges, values, side="right").astype(np.int64) - 1
         else:
@@ -111,7 +112,9 @@ class Axis:
             step = np.float64((top - bottom) / self.slots)
             if centre:
                 return partial(np.take, bottom + (low + high) / 2 * step, box)
-            return partial(_stretched, uniform(len(box)), (high - low) * step, bottom + low * step, top, box)
+            from dpsynth_core.mechanisms.partition.loops import stretched  # noqa: PLC0415  loads the compiler
+
+            return partial(stretched, uniform(len(box)), (high - low) * step, bottom + low * step, top, box)
         first, last = (low, high) if self._edges is None else (self._edges[low], self._edges[high])
         width = last - first
         if centre and self.column.is_numeric:
@@ -147,25 +150,8 @@ def _points(column: Column) -> int | None:
     return column.lattice[1] - column.lattice[0] + 1
 
 
-@compiled
-def _real_slots(values: FloatArray, low: float, high: float, slots: int) -> IntArray:
-    """The slot of each value within the bounds; the upper bound belongs to the last one."""
-    slot = np.empty(len(values), dtype=np.int64)
-    for row in range(len(values)):
-        slot[row] = min(int((values[row] - low) / (high - low) * slots), slots - 1)
-    return slot
-
-
 def _below(drawn: FloatArray, share: FloatArray, box: IntArray) -> BoolArray:
     return np.asarray(drawn < share[box], dtype=np.bool_)
-
-
-@compiled
-def _stretched(drawn: FloatArray, width: FloatArray, start: FloatArray, top: float, box: IntArray) -> FloatArray:
-    """Reals from [0, 1) laid over each row's range, in place."""
-    for row in range(len(box)):
-        drawn[row] = min(drawn[row] * width[box[row]] + start[box[row]], top)
-    return drawn
 
 
 def _counted(drawn: FloatArray, width: IntArray, first: IntArray, box: IntArray) -> IntArray:
@@ -173,10 +159,3 @@ def _counted(drawn: FloatArray, width: IntArray, first: IntArray, box: IntArray)
     most = width[box]
     chosen = np.minimum((drawn * most).astype(np.int64), most - 1)
     return np.asarray(first[box] + chosen, dtype=np.int64)
-
-
-def warm_up() -> None:
-    """Compile the loops."""
-    one, first = np.zeros(1), np.zeros(1, dtype=np.int64)
-    _real_slots(one, 0.0, 1.0, 1)
-    _stretched(one, one, one, 1.0, first)
