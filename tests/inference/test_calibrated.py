@@ -45,7 +45,16 @@ def release(mechanism: Mechanism, *, extra: bool = False, epsilon: float = 1.0, 
     )
 
 
-@pytest.mark.parametrize(("n", "epsilon"), [(50, 1.0), (100, 1.0), (500, 0.1), (1000, 0.1), (20_000, 0.01)])
+@pytest.mark.parametrize(
+    ("n", "epsilon"),
+    [
+        (100, 1.0),
+        (500, 0.1),
+        pytest.param(50, 1.0, marks=pytest.mark.slow),
+        pytest.param(1000, 0.1, marks=pytest.mark.slow),
+        pytest.param(20_000, 0.01, marks=pytest.mark.slow),
+    ],
+)
 def test_false_discoveries_are_rare_where_the_ordinary_test_makes_many(n: int, epsilon: float) -> None:
     reps = 120
     calibrated = error_rates(PERTURBED, epsilon=epsilon, n=n, reps=reps, test="calibrated")

@@ -462,7 +462,8 @@ def test_nothing_of_a_review_enters_a_bundle(thing: Any) -> None:
         release_bundle(outcome(), thing)
 
 
-def test_the_checklist_shows_no_row() -> None:
+def test_the_checklist_shows_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpsynth_core.review.evidence.MAX_SECONDS", 1.0)
     private = dp.PrivateTable(mixed_table(), mixed_schema())
     found = gather(private, EvidenceRequest(outcome=outcome(), diagnostics=("marginals",)))
     checks = checklist(outcome(), N, Thresholds(), evidence=found, public=True)
