@@ -153,7 +153,9 @@ class PrivatePGM(Mechanism):
         else:
             allocation = self._allocation(schema, n, granted)
             shape = tuple(Bins.equal(column, allocation.bins).size for column in schema)
-            cells, fits, stages = allocation.groups**2, allocation.first, dict(allocation.stages)
+            # Without rounds the finest table that is counted is a single column's.
+            cells = allocation.groups**2 if allocation.first else max(shape)
+            fits, stages = allocation.first, dict(allocation.stages)
             draws = sum(shape) + allocation.first * cells
             last = allocation.step if allocation.first else min(allocation.columns.values())
         scale = expected_std(last, granted) / math.sqrt(2)

@@ -74,7 +74,10 @@ def audit_panel() -> None:
         return
     st.header("What was checked", anchor=False)
     st.markdown(headline(stored))
-    st.caption("An audit can refute a guarantee, never prove one; the proofs are in docs/proofs.md.")
+    st.caption(
+        "An audit can refute a guarantee, never prove one; the proofs are in docs/proofs.md. It tried the program as "
+        "it was on that day: what was changed later, it has not seen."
+    )
     with st.expander("How, and what was broken on purpose", icon=":material/fact_check:"):
         st.dataframe(layer_rows(stored), hide_index=True)
         st.dataframe(mutant_rows(stored), hide_index=True)
