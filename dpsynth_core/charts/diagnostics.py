@@ -85,7 +85,7 @@ def _pair(measure: Measure, original: PrivateTable, synthetic: pd.DataFrame) -> 
 
 
 def _pmse(results: Mapping[str, Result], _: Schema) -> list[Chart | None]:
-    return [dot_chart(results, log=True), giveaway_chart(next(iter(results.values())))]
+    return [dot_chart(results), giveaway_chart(next(iter(results.values())))]
 
 
 PICTURES: dict[str, Pictures] = {

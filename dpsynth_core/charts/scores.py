@@ -20,13 +20,12 @@ MAX_WRITTEN = 9
 MAX_ITEMS, MAX_GIVEAWAYS = 25, 15
 
 
-def dot_chart(results: Mapping[str, Result], *, log: bool = False) -> Chart:
+def dot_chart(results: Mapping[str, Result]) -> Chart:
     """Every item of a diagnostic as a dot with its interval, one symbol per release, over the reference's range.
 
     Args:
         results: The same diagnostic for up to four releases, by the releases' names. The first release's worst items
             are drawn; the table has them all.
-        log: Whether the axis is logarithmic, for ratios.
     """
     first = next(iter(results.values()))
     items = {label: result.items or (result.headline,) for label, result in results.items()}
@@ -43,7 +42,7 @@ def dot_chart(results: Mapping[str, Result], *, log: bool = False) -> Chart:
         offset = (number - (len(results) - 1) / 2) * 0.18
         _add_dots(figure, drawn, [index[item.name] + offset for item in drawn], label, number=number)
     list_names(figure, [plain(item.name) for item in shown])
-    figure.update_xaxes(**({"type": "log", "dtick": 1} if log else {"rangemode": "tozero"}))
+    figure.update_xaxes(rangemode="tozero")
     worst = first.headline
     failed = sum(item.value is None for item in first.items)
     alt = f"Dot plot of {first.scale.name} for {len(shown)} items; worst: {worst.name}"
@@ -124,24 +123,26 @@ def giveaway_chart(result: Result) -> Chart:
 
 
 def distance_chart(results: Mapping[str, Result]) -> Chart:
-    """MMD of up to four releases between two marks: halves of the original, and pure noise."""
+    """MMD of up to four releases as a share of pure noise, beside two halves of the original."""
     known = {label: result for label, result in results.items() if result.headline.value is not None}
     first = next(iter(known.values()))
     scores = first.tables["scores"].set_index("score")["value"]
-    chance = first.tables["chance"]["MMD by chance"]
-    figure = new_figure(x_title="MMD (0: the tables agree)", y_title="", height=150 + 30 * len(known))
+    noise = float(scores["pure noise"])
+    marks = {"two halves of the original": float(scores["two halves of the original"]) / noise, "pure noise": 1.0}
+    chance = first.tables["chance"]["MMD by chance"] / noise
+    figure = new_figure(x_title=f"{first.scale.name} (0: the tables agree)", y_title="", height=150 + 30 * len(known))
     box = {"x": chance, "y": ["by chance"] * len(chance), "orientation": "h", "boxpoints": False, "showlegend": False}
     hover = "two tables from one distribution: %{x:.3g}<extra></extra>"
     figure.add_box(marker={"color": REFERENCE}, hovertemplate=hover, **box)
     for number, (label, result) in enumerate(known.items()):
         _add_dots(figure, [result.headline], [plain(label)], label, number=number, showlegend=False)
-    for name, dash, side in (("two halves of the original", "dot", "left"), ("pure noise", "dash", "right")):
-        figure.add_vline(x=float(scores[name]), line={"dash": dash, "color": REFERENCE, "width": 2})
+    for (name, x), dash, side in zip(marks.items(), ("dot", "dash"), ("left", "right"), strict=True):
+        figure.add_vline(x=x, line={"dash": dash, "color": REFERENCE, "width": 2})
         text = {"text": name, "font": {"size": FONT_SIZE}, "xanchor": side, "yanchor": "bottom", "showarrow": False}
-        figure.add_annotation(x=float(scores[name]), y=1.02, yref="paper", **text)
-    highest = max(float(scores["pure noise"]), *(result.headline.high or 0.0 for result in known.values()))
+        figure.add_annotation(x=x, y=1.02, yref="paper", **text)
+    highest = max(1.0, *(result.headline.high or 0.0 for result in known.values()))
     figure.update_xaxes(range=[0, 1.05 * highest])
     tables = [result.tables["scores"].assign(release=label) for label, result in known.items()]
     values = ", ".join(f"{label} {result.headline.value:.3g}" for label, result in known.items())
-    alt = f"Distances: {values}; two halves of the original {scores.iloc[1]:.3g}; pure noise {scores.iloc[2]:.3g}."
+    alt = f"{first.scale.name}: {values}; two halves of the original {marks['two halves of the original']:.3g}."
     return Chart(figure=figure, table=pd.concat(tables, ignore_index=True), alt=alt)

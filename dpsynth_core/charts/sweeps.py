@@ -32,7 +32,7 @@ MAX_GROUP_ERROR = 1.5
 
 def sweep_chart(swept: SweepResult, aspects: Sequence[str]) -> Chart:
     """Several aspects over one axis of epsilon: a line and a band for each mechanism, beside a fresh sample's level."""
-    titles = [f"{ASPECTS[aspect].title}{', log scale' if aspect == 'pmse' else ''}" for aspect in aspects]
+    titles = [ASPECTS[aspect].title for aspect in aspects]
     height, spacing = 110 + PANEL_HEIGHT * len(aspects), 0.3 / len(aspects)
     figure = new_panels(len(aspects), 1, titles, height=height, shared_xaxes=True, vertical_spacing=spacing)
     frame = _measured(swept, aspects)
@@ -44,7 +44,7 @@ def sweep_chart(swept: SweepResult, aspects: Sequence[str]) -> Chart:
             ends, level = [swept.config.epsilons[0], swept.config.epsilons[-1]], [swept.references[aspect]] * 2
             style = {"line": FRESH_SAMPLE, "mode": "lines", "hoverinfo": "skip", "showlegend": False}
             figure.add_scatter(x=ends, y=level, row=row, col=1, **style)
-        _scale(figure, aspect, frame, row)
+        _scale(figure, aspect, row)
     # One entry of the legend for each mechanism, however many panels it is in.
     for key in swept.config.mechanisms:
         figure.add_scatter(x=[None], y=[None], name=MECHANISMS[key].title, **mechanism_style(key))
@@ -104,14 +104,9 @@ def _peek(table: pd.DataFrame | None) -> str:
     return "<br>".join(["First synthetic rows:", *(" | ".join(line) for line in lines)])
 
 
-def _scale(figure: go.Figure, aspect: str, frame: pd.DataFrame, row: int) -> None:
+def _scale(figure: go.Figure, aspect: str, row: int) -> None:
     kind = ASPECTS[aspect]
-    low = frame.loc[frame["measure"] == kind.title, "low"]
-    # A ratio spans powers of ten, so its axis does too.
-    if aspect == "pmse" and len(low) and float(low.min()) > 0:
-        scale = {"type": "log", "dtick": 1}
-    else:
-        scale = {"rangemode": "tozero", "nticks": 4, "tickformat": ".0%" if kind.percent else None}
+    scale = {"rangemode": "tozero", "nticks": 4, "tickformat": ".0%" if kind.percent else None}
     figure.update_yaxes(title={"text": kind.unit, "standoff": 6}, row=row, col=1, **scale)
 
 

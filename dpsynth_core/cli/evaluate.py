@@ -9,9 +9,10 @@ from pathlib import Path
 import pandas as pd
 
 from dpsynth_core.cli.terminal import Bar, new_file, read_schema, say
-from dpsynth_core.diagnostics import DIAGNOSTICS, Measure, Result
+from dpsynth_core.diagnostics import DIAGNOSTICS
 from dpsynth_core.diagnostics.base import INTERNAL
 from dpsynth_core.diagnostics.evaluation import Evaluation, evaluate
+from dpsynth_core.diagnostics.wording import VERDICT_WORDS, statement
 from dpsynth_core.errors import IntakeError
 from dpsynth_core.review import review_report
 from dpsynth_core.table.file_layout import FileLayout
@@ -62,14 +63,6 @@ def _read_synthetic(path: Path, schema: Schema) -> pd.DataFrame:
 
 def _print(evaluation: Evaluation) -> None:
     say(INTERNAL)
-    say(f"Verdict: {evaluation.verdict}. {evaluation.summary}")
+    say(f"Verdict: {VERDICT_WORDS[evaluation.verdict]}. {evaluation.summary}")
     for result in evaluation.culprits:
-        say(f"  {result.verdict:9} {result.title}: {_number(result, result.headline)} {result.headline.reading}")
-
-
-def _number(result: Result, item: Measure) -> str:
-    if item.value is None:
-        return "could not be computed."
-    where = f" for {item.name}" if item.name != result.title else ""
-    fresh = "" if item.reference is None else f" (a fresh sample: about {item.reference:.2g})"
-    return f"{result.scale.name} {item.value:.3g}{where}{fresh}."
+        say(f"  {VERDICT_WORDS[result.verdict]}. {result.title}: {statement(result)}. {result.headline.reading}")

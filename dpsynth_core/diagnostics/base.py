@@ -5,7 +5,6 @@ A result is computed from private rows and is therefore private itself: ``releas
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -73,7 +72,7 @@ class Result:
     title: str
     scale: Scale
     headline: Measure
-    """The number that counts: the worst item, or the whole table's; never an average over columns."""
+    """The item with the worst verdict, of several the largest; or the whole table's. Never an average over columns."""
     items: tuple[Measure, ...] = ()
     """Every column, pair or score, worst first."""
     notes: tuple[str, ...] = ()
@@ -138,13 +137,13 @@ class Diagnostic(ABC):
         notes: Sequence[str] = (),
         tables: Mapping[str, pd.DataFrame] | None = None,
     ) -> Result:
-        """The result with these measures, worst first; the worst one is the headline unless another is given."""
+        """The result with these measures, worst first; the worst verdict is the headline unless another is given."""
         ordered = worst_first(items)
         return Result(
             key=self.key,
             title=self.title,
             scale=self.scale,
-            headline=headline or ordered[0],
+            headline=headline or worst_verdict(ordered),
             items=ordered,
             notes=tuple(notes),
             tables=tables or {},
@@ -155,10 +154,10 @@ class Diagnostic(ABC):
 
 
 def worst_first(items: Iterable[Measure]) -> tuple[Measure, ...]:
-    """Items in the order in which a reviewer should look at them: failures first, then by excess over the reference."""
+    """Items in the order in which a reviewer should look at them: failures, then by verdict, then by size."""
 
-    def rank(item: Measure) -> tuple[float, str]:
-        return -math.inf if item.value is None else (item.reference or 0.0) - item.value, item.name
+    def rank(item: Measure) -> tuple[bool, int, float, str]:
+        return item.value is not None, -VERDICTS.index(item.verdict), -(item.value or 0.0), item.name
 
     return tuple(sorted(items, key=rank))
 
@@ -169,7 +168,11 @@ def worst_verdict(items: Iterable[Measure]) -> Measure:
 
 
 def judge(value: float, reference_high: float, excess: float, limits: tuple[float, float]) -> Verdict:
-    """Excellent if a fresh sample could score the same; else by how far the excess goes beyond the two limits."""
+    """Excellent if a fresh sample could score the same; else by how far the excess goes beyond the two limits.
+
+    So a difference counts only if it is beyond chance, and then by its size alone: with more rows chance shrinks, but
+    the same difference keeps the same name.
+    """
     if value <= reference_high:
         return "excellent"
     close, visible = limits

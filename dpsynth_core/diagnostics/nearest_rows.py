@@ -72,14 +72,20 @@ class NearestRows:
             else "Nothing suggests that rows were passed through."
         )
         return (
-            f"{_percent(self.copies)} of the synthetic rows equal an original row; of fresh rows "
-            f"{_percent(self.copies_fresh)} would, up to {_percent(self.copies_usual)} by chance. In {self.closer:.0%} "
+            f"{percent(self.copies)} of the synthetic rows equal an original row; of fresh rows "
+            f"{percent(self.copies_fresh)} would, up to {percent(self.copies_usual)} by chance. In {self.closer:.0%} "
             f"of comparisons a synthetic row lies closer to an original one than a fresh row does; chance alone gives "
             f"50%. {judged}"
         )
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """A share of rows, to two digits, and never as a power of ten.
+
+    Example:
+        >>> percent(0.0), percent(0.0312), percent(0.994), percent(1.0)
+        ('0%', '3.1%', '99%', '100%')
+    """
     return f"{100 * share:.2g}%" if share < 0.995 else f"{100 * share:.3g}%"
 
 

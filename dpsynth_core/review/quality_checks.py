@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dpsynth_core.diagnostics import Measure, Result
-from dpsynth_core.diagnostics.nearest_rows import LABEL
+from dpsynth_core.diagnostics.nearest_rows import LABEL, percent
+from dpsynth_core.diagnostics.wording import VERDICT_WORDS, measured, statement
 from dpsynth_core.inference.discovery_risk import of_100
-from dpsynth_core.review.checklist_item import ChecklistItem, CheckState
+from dpsynth_core.review.checklist_item import STATES, ChecklistItem, CheckState
 from dpsynth_core.review.evidence import Evidence
 from dpsynth_core.review.thresholds import LIMITS, Thresholds
 
@@ -28,26 +28,19 @@ def quality_checks(evidence: Evidence | None, thresholds: Thresholds) -> tuple[C
 
 @dataclass(frozen=True, kw_only=True)
 class _Quality:
-    """A diagnostic whose headline is compared with a threshold."""
+    """A diagnostic whose largest value is compared with a threshold, on the diagnostic's own scale."""
 
     key: str
     """Of the threshold."""
     diagnostic: str
     title: str
-    unit: Callable[[Result], float | None] = lambda _: 1.0
-    """What the headline is divided by before it is compared."""
-
-
-def _noise_distance(result: Result) -> float | None:
-    scores = result.tables["scores"].set_index("score")["value"]
-    return float(scores["pure noise"]) or None
 
 
 _QUALITIES = (
     _Quality(key="columns", diagnostic="marginals", title="Every column keeps its distribution"),
     _Quality(key="pairs", diagnostic="pairs", title="Pairs of columns go together as before"),
-    _Quality(key="pmse_ratio", diagnostic="pmse", title="Models can hardly tell the rows apart"),
-    _Quality(key="mmd", diagnostic="mmd", title="The table as a whole is close", unit=_noise_distance),
+    _Quality(key="pmse", diagnostic="pmse", title="Models can hardly tell the rows apart"),
+    _Quality(key="mmd", diagnostic="mmd", title="The table as a whole is close"),
 )
 
 
@@ -56,25 +49,69 @@ def _quality(quality: _Quality, evidence: Evidence | None, thresholds: Threshold
     if evidence is None or quality.diagnostic not in evidence.evaluation:
         return blank
     result = evidence.evaluation[quality.diagnostic]
-    # Of the models that tell rows apart, the one that does it best, whatever its verdict.
-    item = max(result.items, key=_size) if quality.diagnostic == "pmse" and result.items else result.headline
-    unit = None if item.value is None else quality.unit(result)
-    if item.value is None or unit is None:
-        return replace(blank, measured="not known", state="fail", evidence=item.reading or "It could not be computed.")
-    where = f" ({item.name})" if item.columns else ""
-    fresh = "" if item.reference is None else f" A fresh sample would score about {item.reference / unit:.2g}."
-    low, high = (None if end is None else end / unit for end in (item.low, item.high))
-    listed = tuple(_item(other) for other in result.items[:WORST]) if len(result.items) > 1 else ()
-    check = replace(blank, evidence=f"{item.reading}{fresh}", details=listed, low=low, high=high)
-    return _compared(check, item.value / unit, where)
+    items = result.items or (result.headline,)
+    known = sorted((item for item in items if item.value is not None), key=_size, reverse=True)
+    unknown = [item for item in items if item.value is None]
+    if not known:
+        why = result.headline.reading or "It could not be computed."
+        return replace(blank, measured="not known", state="fail", evidence=why)
+    # The largest value of all, because that is what the threshold is about.
+    worst, limit = known[0], getattr(thresholds, quality.key)
+    states: list[CheckState] = [_state(item, limit) for item in known]
+    if unknown:
+        states.append("fail")
+    state = max(states, key=STATES.index)
+    where = f" ({worst.name})" if worst.columns or len(items) > 1 else ""
+    missing = f"; {len(unknown)} could not be computed" if unknown else ""
+    return replace(
+        blank,
+        value=worst.value,
+        low=worst.low,
+        high=worst.high,
+        state=state,
+        measured=f"{measured(worst.value)}{where}{_interval(worst)}{missing}",
+        evidence=f"{_doubt(state, known, limit)}{_conclusion(result, worst)}",
+        details=tuple(_item(item) for item in (*unknown, *known)[:WORST]) if len(items) > 1 else (),
+    )
 
 
 def _size(item: Measure) -> float:
-    return float("inf") if item.value is None else item.value
+    return item.value or 0.0
+
+
+def _interval(item: Measure) -> str:
+    known = item.low is not None and item.high is not None
+    return f"; 95% interval {measured(item.low)} to {measured(item.high)}" if known else ""
+
+
+def _state(item: Measure, limit: float) -> CheckState:
+    """It passes up to the limit, and fails if its whole interval lies above and a fresh sample hardly reaches it."""
+    value = _size(item)
+    if value <= limit:
+        return "pass"
+    by_chance = item.reference_high is not None and value <= item.reference_high
+    return "warn" if by_chance or (item.low is not None and item.low <= limit) else "fail"
+
+
+def _doubt(state: CheckState, known: list[Measure], limit: float) -> str:
+    if state != "warn":
+        return ""
+    above = [item for item in known if _size(item) > limit]
+    if all(item.reference_high is not None and _size(item) <= item.reference_high for item in above):
+        return "Above the threshold, but so would be a fresh sample of the original. "
+    return "Above the threshold, though its interval reaches below. "
+
+
+def _conclusion(result: Result, worst: Measure) -> str:
+    """The verdict as Diagnostics states it, and what the largest value is where that is another item's."""
+    verdict = f"{VERDICT_WORDS[result.verdict]}. {statement(result)}. {result.headline.reading}"
+    if worst.name == result.headline.name:
+        return verdict
+    return f"{verdict} The largest value is another: {statement(result, worst)}. {worst.reading}"
 
 
 def _item(item: Measure) -> str:
-    return f"{item.name}: {'not known' if item.value is None else f'{item.value:.3g}'} ({item.verdict})"
+    return f"{item.name}: {measured(item.value)} ({VERDICT_WORDS[item.verdict].lower()})"
 
 
 def _blank(key: str, title: str, thresholds: Thresholds) -> ChecklistItem:
@@ -90,16 +127,6 @@ def _blank(key: str, title: str, thresholds: Thresholds) -> ChecklistItem:
         evidence=NOT_LOOKED,
         limit=limit,
     )
-
-
-def _compared(check: ChecklistItem, value: float, where: str = "") -> ChecklistItem:
-    """A number compared with a limit: it passes up to the limit, and fails if its whole interval lies above."""
-    limit, low, high = check.limit or 0.0, check.low, check.high
-    interval = "" if low is None or high is None else f"; 95% interval {low:.2g} to {high:.2g}"
-    state: CheckState = "pass" if value <= limit else "fail" if low is None or low > limit else "warn"
-    doubt = "Above the threshold, though its interval reaches below. " if state == "warn" else ""
-    measured, evidence = f"{value:.3g}{where}{interval}", f"{doubt}{check.evidence}"
-    return replace(check, state=state, value=value, measured=measured, evidence=evidence)
 
 
 def _discoveries(evidence: Evidence | None, thresholds: Thresholds) -> ChecklistItem:
@@ -126,8 +153,8 @@ def _discoveries(evidence: Evidence | None, thresholds: Thresholds) -> Checklist
     check = replace(blank, low=risk.low, high=risk.high, evidence=" ".join(risk.sentences), details=tuple(details))
     limit = blank.limit or 0.0
     state: CheckState = "pass" if risk.high <= limit else "fail" if risk.verdict == "inflated" else "warn"
-    measured = f"{of_100(risk.low, risk.high)} of 100"
-    return replace(check, state=state, value=risk.high, measured=measured)
+    said = f"{of_100(risk.low, risk.high)} of 100"
+    return replace(check, state=state, value=risk.high, measured=said)
 
 
 def _nearest(evidence: Evidence | None) -> ChecklistItem:
@@ -148,7 +175,7 @@ def _nearest(evidence: Evidence | None) -> ChecklistItem:
         return replace(item, measured="not known", state="warn", evidence=why)
     return replace(
         item,
-        measured=f"{100 * nearest.copies:.2g}% equal an original row; fresh rows: {100 * nearest.copies_fresh:.2g}%",
+        measured=f"{percent(nearest.copies)} equal an original row; fresh rows: {percent(nearest.copies_fresh)}",
         state="warn" if nearest.alarming else "pass",
         evidence=f"{LABEL} {nearest.reading}",
         details=(

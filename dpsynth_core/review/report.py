@@ -23,6 +23,7 @@ from dpsynth_core.charts.runs import spending_chart
 from dpsynth_core.charts.theme import Chart
 from dpsynth_core.diagnostics import DIAGNOSTICS, Measure, Result
 from dpsynth_core.diagnostics.evaluation import Evaluation
+from dpsynth_core.diagnostics.wording import VERDICT_WORDS, measured, statement
 from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review.checklist import Checklist
@@ -36,9 +37,10 @@ MARK = "For internal review, not for release."
 MAX_ITEMS = 15
 """Items of a diagnostic that are listed, worst first."""
 TONES = {
-    **dict.fromkeys(("passed", "approve", "proven", "excellent", "good"), "good"),
-    **dict.fromkeys(("to weigh", "asymptotic", "heuristic", "fair", "unknown", "hold", "not looked at"), "fair"),
-    **dict.fromkeys(("failed", "void", "none", "poor"), "bad"),
+    **dict.fromkeys(("passed", "approve", "proven", VERDICT_WORDS["excellent"], VERDICT_WORDS["good"]), "good"),
+    **dict.fromkeys(("to weigh", "asymptotic", "heuristic", "hold", "not looked at"), "fair"),
+    **dict.fromkeys((VERDICT_WORDS["fair"], VERDICT_WORDS["unknown"]), "fair"),
+    **dict.fromkeys(("failed", "void", "none", VERDICT_WORDS["poor"]), "bad"),
 }
 """How a verdict is coloured; its word says the same."""
 
@@ -178,24 +180,23 @@ def _facts(schema: Schema) -> ReportSection:
 
 
 def _quality(evaluation: Evaluation) -> ReportSection:
-    rows = [(result.title, result.verdict, _value(result.headline.value)) for result in evaluation.culprits]
-    head = ("diagnostic", "verdict", "value")
-    return ReportSection(title="Quality", verdict=evaluation.verdict, texts=[evaluation.summary], head=head, rows=rows)
+    rows = [(result.title, VERDICT_WORDS[result.verdict], statement(result)) for result in evaluation.culprits]
+    head = ("diagnostic", "verdict", "worst item")
+    verdict = VERDICT_WORDS[evaluation.verdict]
+    return ReportSection(title="Quality", verdict=verdict, texts=[evaluation.summary], head=head, rows=rows)
 
 
 def _diagnostic(result: Result, figures: Sequence[ReportFigure]) -> ReportSection:
     question = [DIAGNOSTICS[result.key].question] if result.key in DIAGNOSTICS else []
     direction = f"{result.scale.name}: {result.scale.better} is better; a good value is {result.scale.good}."
-    texts = [text for text in (*question, result.headline.reading, direction, *result.notes) if text]
+    said = f"{statement(result)}."
+    texts = [text for text in (*question, said, result.headline.reading, direction, *result.notes) if text]
     head = ("item", "value", "95% interval", "a fresh sample", "verdict")
     rows = [_item(item) for item in (result.items or (result.headline,))[:MAX_ITEMS]]
-    return ReportSection(title=result.title, verdict=result.verdict, texts=texts, head=head, rows=rows, figures=figures)
+    verdict = VERDICT_WORDS[result.verdict]
+    return ReportSection(title=result.title, verdict=verdict, texts=texts, head=head, rows=rows, figures=figures)
 
 
 def _item(item: Measure) -> tuple[str, ...]:
-    interval = "" if item.low is None else f"{_value(item.low)} to {_value(item.high)}"
-    return item.name, _value(item.value), interval, _value(item.reference), item.verdict
-
-
-def _value(value: float | None) -> str:
-    return "not known" if value is None else f"{value:.3g}"
+    interval = "" if item.low is None else f"{measured(item.low)} to {measured(item.high)}"
+    return item.name, measured(item.value), interval, measured(item.reference), VERDICT_WORDS[item.verdict]

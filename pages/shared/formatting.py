@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 
+from dpsynth_core.diagnostics.wording import measured
 from dpsynth_core.privacy.budget import Amount, format_amount
+
+__all__ = ["big_number", "duration", "elapsed", "format_loss", "measured", "rows_per_cell"]
 
 
 def format_loss(epsilon: Amount, delta: Amount, *, up: bool = True) -> str:
@@ -15,16 +18,6 @@ def format_loss(epsilon: Amount, delta: Amount, *, up: bool = True) -> str:
         'ε 0.1, δ 0'
     """
     return f"ε {format_amount(epsilon, up=up)}, δ {format_amount(delta, up=up)}"
-
-
-def measured(value: float | None) -> str:
-    """A measured number, to as many digits as are worth reading.
-
-    Example:
-        >>> measured(0.01234), measured(99.6), measured(1234.5), measured(None)
-        ('0.012', '100', '1,234', 'not known')
-    """
-    return "not known" if value is None else f"{value:.2g}" if abs(value) < 99.5 else f"{value:,.0f}"
 
 
 def big_number(value: int) -> str:

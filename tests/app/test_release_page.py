@@ -186,7 +186,7 @@ def test_every_score_stands_beside_its_reference_its_verdict_and_its_worst_item(
     shown = texts(release(session))
     for key in ("columns", "pairs", "mmd"):
         check = checks(session, session.runs[0])[key]
-        assert "A fresh sample would score about" in check.evidence
+        assert "a fresh sample: about" in check.evidence
         assert check.evidence in shown
         assert f"Measured: {check.measured}" in shown
     assert "5 is what a sound test allows" in shown
@@ -200,7 +200,7 @@ def test_a_table_with_permuted_columns_is_not_green() -> None:
     session = ready(evidence=gather(PrivateTable(original, example.schema), EvidenceRequest(outcome=outcome)))
     answer = checks(session, session.runs[0])
     assert answer["columns"].state == "pass", "each column by itself is perfect"
-    assert answer["pmse_ratio"].state == "fail"
+    assert answer["pmse"].state == "fail"
     assert not answer.answer.startswith("Yes")
 
 

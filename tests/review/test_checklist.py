@@ -316,7 +316,7 @@ def test_evidence_is_gathered_from_a_release() -> None:
     assert not found.own_discoveries.releasable
     assert found.pair == default_pair(example.schema)
     checks = checklist(made, 400, Thresholds(), evidence=found, public=True)
-    assert {check.key for check in checks.of("open")} == {"pmse_ratio", "mmd"}
+    assert {check.key for check in checks.of("open")} == {"pmse", "mmd"}
     again = gather(dp.PrivateTable(table, example.schema), EvidenceRequest(outcome=made, evaluation=found.evaluation))
     assert again.evaluation is found.evaluation
 
@@ -346,7 +346,14 @@ def test_thresholds_come_back_as_they_were() -> None:
     assert Thresholds.from_dict(asked.to_dict()) == asked
     with pytest.raises(ParameterError, match="allowed: columns"):
         Thresholds.from_dict({"magic": 1})
-    assert set(LIMITS) == {part.name for part in fields(Thresholds)} - {"epsilon", "delta"}
+    assert set(LIMITS) == {part.name for part in fields(Thresholds)} - {"epsilon", "delta", "pmse_ratio"}
+
+
+def test_a_decision_that_asked_for_a_ratio_can_still_be_read_and_says_what_it_asked() -> None:
+    asked = {"epsilon": "1", "delta": "1e-6", "columns": 0.1, "pairs": 0.2, "pmse_ratio": 10.0, "mmd": 0.3}
+    before = Thresholds.from_dict({**asked, "false_discovery": 0.08})
+    assert before.to_dict() == {**asked, "false_discovery": 0.08}, "nothing is added to the record"
+    assert before.pmse == Thresholds().pmse, "a review today asks today's default"
 
 
 # ------------------------------------------------------------------ decisions

@@ -31,7 +31,8 @@ READINGS: dict[Verdict, str] = {
     "poor": "the tables have little in common.",
 }
 LIMITS = 0.1, 0.3
-"""Shares of the distance of pure noise up to which tables are called close, and beyond which far apart."""
+"""Shares of the distance of pure noise, beyond chance, up to which tables are called close, and beyond which far
+apart."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,11 +48,13 @@ class MMDDiagnostic(Diagnostic):
         "width is the median distance between rows of the original, so it is the same for every release of this "
         "table. MMD is exact for smaller tables and estimated by random features, with a stated error, for larger "
         "ones. The reference is the distance between two halves of the original, scaled to these sizes. The p-value "
-        "comes from permuting rows between the tables. The other end of the scale is the distance to rows drawn "
-        "uniformly from the declared domain."
+        "comes from permuting rows between the tables. Every distance is given as a share of that of pure noise: rows "
+        "drawn uniformly from the declared domain. MMD itself is in the table below the picture."
     )
     scale: ClassVar[Scale] = Scale(
-        name="MMD", high=math.sqrt(2), good="about the distance between two halves of the original"
+        name="MMD as a share of pure noise",
+        high=math.inf,
+        good="about the distance between two halves of the original; pure noise has 1",
     )
 
     exact_rows: int = 12_000
@@ -87,14 +90,18 @@ class MMDDiagnostic(Diagnostic):
         at = np.concatenate([_some(x, QUERIES, rng), _some(y, QUERIES, rng)])
         largest = sup_density_distance(_some(x, 20_000, rng), _some(y, 20_000, rng), gamma, at)
         usual = max(float(np.quantile(null, UPPER_TAIL)), halves)
-        verdict = judge(value, usual, value / noise if noise else 1.0, LIMITS)
+        if not noise:
+            return self.unable("Every row of the original and of the declared domain is the same: nothing can differ.")
+        # Squared distances add up: what remains of MMD^2 without chance estimates that of the two laws, at any size.
+        excess = math.sqrt(max(0.0, value**2 - halves**2)) / noise
+        verdict = judge(value, usual, excess, LIMITS)
         headline = Measure(
             name=self.title,
-            value=value,
-            low=max(0.0, value - NORMAL_QUANTILE * error),
-            high=value + NORMAL_QUANTILE * error,
-            reference=halves,
-            reference_high=usual,
+            value=value / noise,
+            low=max(0.0, value - NORMAL_QUANTILE * error) / noise,
+            high=(value + NORMAL_QUANTILE * error) / noise,
+            reference=halves / noise,
+            reference_high=usual / noise,
             verdict=verdict,
             reading=_reading(value, halves, noise, verdict),
         )
@@ -176,6 +183,5 @@ def _some(points: FloatArray, max_rows: int, rng: np.random.Generator) -> FloatA
 
 
 def _reading(value: float, halves: float, noise: float, verdict: Verdict) -> str:
-    times = f"{value / halves:.1f} times that of" if halves else "not comparable with that of"
-    share = f", and {value / noise:.0%} of that between the original and pure noise" if noise else ""
-    return f"The distance is {times} two halves of the original{share}: {READINGS[verdict]}"
+    share = f"The distance is {value / noise:.0%} of that between the original and pure noise"
+    return f"{share}; two halves of the original are {halves / noise:.0%} apart: {READINGS[verdict]}"

@@ -33,17 +33,18 @@ from dpsynth_core.trees.cart import CartTree, cart_pmse, fit_tree
 
 LEVELS = 20
 """Labels of a column that get a coefficient of their own."""
-LIMITS = 0.02, 0.1
-"""Shares of the largest possible pMSE, beyond the null's, up to which tables are called close, and beyond which far."""
+LIMITS = 0.02, 0.16
+"""pMSE beyond chance up to which tables are called close, and beyond which far apart: an observer who guesses which
+table a row is from is right for at most 57, and 70, rows of 100."""
 NULL_SEED = 20180
 """The null depends on the original and the sizes alone, so that releases at different epsilon share it."""
 REGRESSIONS = {1: "Regression, main effects", 2: "Regression, with pairs of columns"}
 NOTHING_VARIES = "No column varies, so there is nothing to tell rows apart by."
 READINGS: dict[Verdict, str] = {
     "excellent": "An observer does no better than with a fresh sample of the original.",
-    "good": "An observer tells the tables apart slightly better than chance.",
-    "fair": "An observer tells the tables apart clearly better than chance.",
-    "poor": "An observer tells the tables apart easily.",
+    "good": "An observer tells the tables apart slightly better than by chance",
+    "fair": "An observer tells the tables apart clearly better than by chance",
+    "poor": "An observer tells the tables apart easily",
 }
 
 
@@ -57,14 +58,17 @@ class PMSEDiagnostic(Diagnostic):
     method: ClassVar[str] = (
         "Both tables are stacked, and a model estimates for each row the probability that it is synthetic. pMSE is "
         "the mean squared difference between that probability and the share of synthetic rows: zero if nothing tells "
-        "the tables apart. Every number is given as a ratio to its value for a fresh sample of the original. For "
-        "logistic regression (main effects, and products of pairs of columns where there are enough rows) that value "
-        "is known in closed form. For the tree, grown as in R's rpart, one half of the original is compared several "
-        "times with as many synthetic rows and with its other half. This null depends on the original alone. A null "
-        "made by permuting rows would grow as the synthetic table gets worse, and the ratio would improve as epsilon "
-        "falls."
+        "the tables apart. What a fresh sample of the original would score by chance is taken off, and the rest is "
+        "given as a share of the largest possible pMSE, so it means the same with few rows and with many. For "
+        "logistic regression (main effects, and products of pairs of columns where there are enough rows) the part of "
+        "chance is known in closed form. For the tree, grown as in R's rpart, one half of the original is compared "
+        "several times with as many synthetic rows and with its other half. This null depends on the original alone; "
+        "one made by permuting rows would grow as the synthetic table gets worse. The ratio to the null, which grows "
+        "with the number of rows, is in the table of scores."
     )
-    scale: ClassVar[Scale] = Scale(name="pMSE ratio", high=math.inf, good="about 1: nothing tells the tables apart")
+    scale: ClassVar[Scale] = Scale(
+        name="pMSE beyond chance", good="0: nothing tells the tables apart; at 1 every row can be told"
+    )
 
     order: int = 2
     """Highest order of the products of columns in the regression."""
@@ -135,21 +139,42 @@ class PMSEDiagnostic(Diagnostic):
 
 
 def _measure(name: str, score: PMSEScore | None, problem: str) -> Measure:
-    """As a ratio to the null; the excess beyond it counts as a share of the largest possible pMSE."""
+    """What exceeds the null, as a share of the largest possible pMSE: it means the same whatever the number of rows."""
     if score is None:
         return Measure.failed(name, problem)
-    excess = (score.pmse - score.expected) / (score.c * (1 - score.c))
-    verdict = judge(score.ratio, score.usual, excess, LIMITS)
+    value, reference_high = score.beyond_chance, score.usual_beyond_chance
+    verdict = judge(value, reference_high, value, LIMITS)
     return Measure(
         name=name,
-        value=score.ratio,
-        low=max(0.0, score.ratio - score.error),
-        high=score.ratio + score.error,
-        reference=1.0,
-        reference_high=score.usual,
+        value=value,
+        low=max(0.0, value - score.error_beyond_chance),
+        high=min(1.0, value + score.error_beyond_chance),
+        reference=0.0,
+        reference_high=reference_high,
         verdict=verdict,
-        reading=READINGS[verdict],
+        reading=_reading(verdict, value, score.c),
     )
+
+
+def _reading(verdict: Verdict, value: float, c: float) -> str:
+    if verdict == "excellent":
+        return READINGS[verdict]
+    right = 100 * best_guess(value, c)
+    return f"{READINGS[verdict]}: a guess at which table a row is from is right for at most about {right:.0f} of 100."
+
+
+def best_guess(share: float, c: float) -> float:
+    """Chance, at most, that a guess is right, where a row is from either table with equal odds (docs/proofs.md).
+
+    Args:
+        share: pMSE over its largest value, c (1 - c).
+        c: Share of synthetic rows when the model was fitted.
+
+    Example:
+        >>> best_guess(0.0, 0.5), round(best_guess(0.16, 0.5), 2), best_guess(1.0, 0.2)
+        (0.5, 0.7, 1.0)
+    """
+    return (1 + min(1.0, math.sqrt(share / (4 * c * (1 - c))))) / 2
 
 
 def _score_table(scores: Mapping[str, PMSEScore | None], tree: CartTree) -> pd.DataFrame:

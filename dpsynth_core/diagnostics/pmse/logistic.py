@@ -51,6 +51,27 @@ class PMSEScore:
         return self.pmse / self.expected
 
     @property
+    def beyond_chance(self) -> float:
+        """What exceeds the null's mean, as a share of the largest pMSE, c (1 - c): 0 as a fresh sample, 1 if every row
+        can be told."""
+        return min(1.0, max(0.0, (self.ratio - 1) * self._unit))
+
+    @property
+    def usual_beyond_chance(self) -> float:
+        """What a fresh sample hardly ever exceeds, on the same scale."""
+        return max(0.0, (self.usual - 1) * self._unit)
+
+    @property
+    def error_beyond_chance(self) -> float:
+        """Half the width of its 95% interval, on the same scale."""
+        return self.error * self._unit
+
+    @property
+    def _unit(self) -> float:
+        """A ratio of one, on that scale."""
+        return self.expected / (self.c * (1 - self.c))
+
+    @property
     def standardised(self) -> float:
         """Standard deviations above the mean under the null."""
         return (self.pmse - self.expected) / self.std if self.std else math.nan

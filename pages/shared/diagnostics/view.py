@@ -9,22 +9,22 @@ import streamlit as st
 from dpsynth_core.charts.diagnostics import overview, pictures_of
 from dpsynth_core.diagnostics import DIAGNOSTICS, Result, Verdict
 from dpsynth_core.diagnostics.evaluation import Evaluation
+from dpsynth_core.diagnostics.wording import VERDICT_WORDS, measured, score, statement
 from pages.shared.diagnostics.actions import EXAMINATION, MAX_COMPARED, examine, next_missing
 from pages.shared.diagnostics.groups_view import show_groups
 from pages.shared.diagnostics.questions_view import show_questions
 from pages.shared.diagnostics.regression_view import show_regression
-from pages.shared.formatting import measured
 from pages.shared.layout import Colour, errors_shown, guarantee_badge
 from pages.shared.session import Session
 from pages.shared.table_work import RunRecord
 from pages.shared.widgets import plain_list, show_internal_chart, show_task
 
-VERDICT: dict[Verdict, tuple[str, Colour, str]] = {
-    "excellent": ("As close as a fresh sample", "green", ":material/check_circle:"),
-    "good": ("Close", "green", ":material/check:"),
-    "fair": ("Visible differences", "orange", ":material/warning:"),
-    "poor": ("Far apart", "red", ":material/cancel:"),
-    "unknown": ("Not known", "gray", ":material/help:"),
+VERDICT: dict[Verdict, tuple[Colour, str]] = {
+    "excellent": ("green", ":material/check_circle:"),
+    "good": ("green", ":material/check:"),
+    "fair": ("orange", ":material/warning:"),
+    "poor": ("red", ":material/cancel:"),
+    "unknown": ("gray", ":material/help:"),
 }
 WORST = 5
 """Items named under a panel's headline."""
@@ -106,8 +106,8 @@ def _examine(session: Session, run: RunRecord, columns: tuple[str, ...]) -> None
 
 def verdict_badge(verdict: Verdict) -> None:
     """A verdict in a word, with a colour and a sign."""
-    label, colour, icon = VERDICT[verdict]
-    st.badge(label, icon=icon, color=colour)
+    colour, icon = VERDICT[verdict]
+    st.badge(VERDICT_WORDS[verdict], icon=icon, color=colour)
 
 
 def show_verdict(found: Mapping[RunRecord, Evaluation]) -> None:
@@ -122,15 +122,8 @@ def show_verdict(found: Mapping[RunRecord, Evaluation]) -> None:
             for result in evaluation.culprits:
                 with st.container(horizontal=True, vertical_alignment="center"):
                     verdict_badge(result.verdict)
-                    st.text(f"{result.title}: {_headline(result)}")
-
-
-def _headline(result: Result) -> str:
-    item = result.headline
-    if item.value is None:
-        return item.reading
-    where = f" ({item.name})" if item.name != result.title else ""
-    return f"{result.scale.name} {measured(item.value)}{where}"
+                    known = result.headline.value is not None
+                    st.text(f"{result.title}: {score(result) if known else result.headline.reading}")
 
 
 def show_panel(session: Session, key: str, found: Mapping[RunRecord, Evaluation]) -> None:
@@ -143,7 +136,7 @@ def show_panel(session: Session, key: str, found: Mapping[RunRecord, Evaluation]
     st.markdown(f"*{kind.question}*")
     with st.container(horizontal=True, vertical_alignment="center"):
         verdict_badge(first.verdict)
-        st.text(_numbers(first))
+        st.text(statement(first))
     st.text(first.headline.reading)
     named = {run.name: result for run, result in results.items()}
     as_table = st.toggle("Show as tables", key=f"table_{key}")
@@ -155,17 +148,6 @@ def show_panel(session: Session, key: str, found: Mapping[RunRecord, Evaluation]
         direction = "Lower is better" if kind.scale.better == "lower" else "Higher is better"
         st.markdown(f"{direction}; a good value is {kind.scale.good}.")
         plain_list(first.notes)
-
-
-def _numbers(result: Result) -> str:
-    item = result.headline
-    if item.value is None:
-        return "could not be computed"
-    where = f" for {item.name}" if item.name != result.title else ""
-    interval = f"95% interval {measured(item.low)} to {measured(item.high)}"
-    fresh = f"a fresh sample: about {measured(item.reference)}, up to {measured(item.reference_high)}"
-    name = result.scale.name[0].upper() + result.scale.name[1:] if result.scale.name.islower() else result.scale.name
-    return f"{name} {measured(item.value)}{where} ({interval}; {fresh})"
 
 
 def _pictures(session: Session, run: RunRecord, named: Mapping[str, Result], as_table: bool) -> None:

@@ -11,7 +11,7 @@ from scipy import optimize, stats
 import dpsynth_core as dp
 from dpsynth_core.diagnostics import TablePair
 from dpsynth_core.diagnostics.features import Features, features
-from dpsynth_core.diagnostics.pmse.diagnostic import PMSEDiagnostic
+from dpsynth_core.diagnostics.pmse.diagnostic import PMSEDiagnostic, best_guess
 from dpsynth_core.diagnostics.pmse.logistic import affordable_order, logistic_pmse, term_count
 
 
@@ -75,6 +75,46 @@ def test_tables_that_can_be_told_apart_perfectly_reach_the_largest_score() -> No
     assert score.pmse == pytest.approx(0.25, abs=1e-3)
 
 
+@pytest.mark.parametrize("c", [0.5, 0.2])
+def test_no_guess_is_right_more_often_than_is_said(c: float) -> None:
+    """By enumeration: the best guess between two random laws on six cells, beside the bound from their pMSE."""
+    rng = np.random.default_rng(3)
+    tight = 0.0
+    for _ in range(200):
+        p, q = rng.dirichlet(np.full(6, 0.7)), rng.dirichlet(np.full(6, 0.7))
+        mixture = (1 - c) * p + c * q
+        pmse = float(mixture @ (c * q / mixture - c) ** 2)
+        right = (1 + np.abs(p - q).sum() / 2) / 2
+        bound = best_guess(pmse / (c * (1 - c)), c)
+        assert right <= bound + 1e-12
+        tight = max(tight, (right - 0.5) / (bound - 0.5))
+    assert tight > 0.9
+
+
+def test_the_same_difference_has_the_same_score_and_verdict_at_any_number_of_rows() -> None:
+    """The ratio to the null grows with the rows; what is judged does not. The tolerance is the interval's own."""
+    rng = np.random.default_rng(4)
+    scores = {}
+    for n in (400, 70_000):
+        scores[n] = logistic_pmse(points(rng.normal(size=(n, 1))), points(rng.normal(0.5, 1, size=(n, 1))))
+    few, many = scores[400], scores[70_000]
+    assert few is not None
+    assert many is not None
+    assert many.ratio > 50 * few.ratio
+    assert abs(many.beyond_chance - few.beyond_chance) < few.error_beyond_chance + many.error_beyond_chance
+
+
+def test_a_ratio_of_one_and_a_half_is_not_called_far_apart() -> None:
+    """A tree on few rows scores much by chance; half as much again is not yet easy to tell."""
+    original, synthetic = normal_pair(400, 1), normal_pair(400, 2) + np.array([0.0, 3.0])
+    pair = TablePair.of(dp.PrivateTable(original, BOUNDS), synthetic)
+    result = PMSEDiagnostic().examine(pair, np.random.default_rng(0))
+    ratio = float(result.tables["scores"].set_index("model").loc["Tree, half of the rows", "ratio"])
+    tree = next(item for item in result.items if item.name == "Tree")
+    assert 1.2 < ratio < 2
+    assert tree.verdict in ("good", "fair")
+
+
 def test_nothing_varies() -> None:
     assert logistic_pmse(points(np.zeros((5, 1))), points(np.zeros((5, 1)))) is None
 
@@ -101,7 +141,7 @@ BOUNDS = dp.Schema.from_dict(
 def tree_ratio(synthetic: pd.DataFrame, original: pd.DataFrame) -> float:
     pair = TablePair.of(dp.PrivateTable(original, BOUNDS), synthetic)
     result = PMSEDiagnostic().examine(pair, np.random.default_rng(0))
-    return next(float(item.value or math.nan) for item in result.items if item.name == "Tree")
+    return float(result.tables["scores"].set_index("model").loc["Tree, half of the rows", "ratio"])
 
 
 def test_the_trees_ratio_is_one_for_a_fresh_sample() -> None:
