@@ -25,15 +25,20 @@ from dpsynth_core.inference.histograms import GroupIndices
 from dpsynth_core.inference.mann_whitney import GroupsError, MannWhitney
 from dpsynth_core.inference.null_counts import null_statistics
 from dpsynth_core.inference.null_simulation import CountSimulator, NullSimulator, simulator_of
-from dpsynth_core.inference.plausible_nulls import COUNT_EFFORTS, ROUNDING, ROW_EFFORTS, calibrated_pvalues, screen
+from dpsynth_core.inference.plausible_nulls import (
+    COUNT_EFFORTS,
+    FEWEST,
+    ROUNDING,
+    ROW_SCREENING,
+    calibrated_pvalues,
+    screen,
+)
 from dpsynth_core.progress import Progress, no_progress, share_of
 from dpsynth_core.runs.synthesize import Release
 from dpsynth_core.runs.workers import part_of
 
 IN_COUNTS, IN_ROWS = 999, 99
 """Simulations of each null by default: of tables of counts, and of runs of a mechanism."""
-FEWEST = 19
-"""Fewer simulations cannot give a p-value of 0.05."""
 UNDECIDED, LOW = 0.4, 0.1
 """A p-value above the first after a few simulations will not come down to any usual level; one above the second under
 the estimated null needs no other nulls, which could only raise it."""
@@ -148,7 +153,7 @@ def least_favourable(
         stop_above: For experiments that only ask whether the p-value is low: once it exceeds this, it is not raised
             any further.
     """
-    effort = COUNT_EFFORTS[0] if simulator.quick else ROW_EFFORTS[0]
+    effort = COUNT_EFFORTS[0] if simulator.quick else ROW_SCREENING
     if stop_above < 1:
         alone = simulator.run(simulator.estimate(rng), simulations, rng).found.statistics
         pvalue = float(calibrated_pvalues(simulator.statistics, alone)[0])

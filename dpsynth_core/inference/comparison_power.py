@@ -23,13 +23,14 @@ from scipy.stats import rankdata
 
 from dpsynth_core.arrays import BoolArray, FloatArray, IntArray
 from dpsynth_core.errors import DPSynthError, ParameterError, check_between
-from dpsynth_core.inference.calibrated import FEWEST, calibrated_pvalue
+from dpsynth_core.inference.calibrated import calibrated_pvalue
 from dpsynth_core.inference.dp_mann_whitney import release_test
 from dpsynth_core.inference.experiments import ALPHA
 from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.mann_whitney import effect_size
 from dpsynth_core.inference.null_simulation import count_simulator
+from dpsynth_core.inference.plausible_nulls import FEWEST
 from dpsynth_core.inference.private_comparison import ComparisonRequest, group_rows
 from dpsynth_core.inference.proportions import UPPER_TAIL, Proportion
 from dpsynth_core.mechanisms.base import Mechanism

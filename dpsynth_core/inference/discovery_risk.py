@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.inference.calibrated import FEWEST, CalibratedMannWhitney
+from dpsynth_core.inference.calibrated import CalibratedMannWhitney
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.mann_whitney import MannWhitney
 from dpsynth_core.inference.null_simulation import (
@@ -28,6 +28,7 @@ from dpsynth_core.inference.null_simulation import (
 )
 from dpsynth_core.inference.plausible_nulls import (
     COUNT_EFFORTS,
+    FEWEST,
     ROW_EFFORTS,
     Effort,
     PlausibleNulls,
@@ -170,6 +171,7 @@ def discovery_risk(
     max_seconds: float = MAX_SECONDS,
     seed: int = SEED,
     progress: Progress = no_progress,
+    workers: int | None = None,
 ) -> DiscoveryRisk:
     """How often an ordinary test between groups would report a difference that does not exist, on this release.
 
@@ -184,6 +186,7 @@ def discovery_risk(
         max_seconds: Expected computing time beyond which the risk is left unknown.
         seed: Of the simulation, so that the figure can be repeated.
         progress: Told the share that is done; raises to cancel.
+        workers: Processes to use where the mechanism itself must run. None: as many as pay.
 
     Example:
         >>> import dpsynth_core as dp
@@ -209,7 +212,7 @@ def discovery_risk(
         problem=problem,
     )
     try:
-        simulator = simulator_of(release, test, synthetic)
+        simulator = simulator_of(release, test, synthetic, workers=workers)
         efforts = efforts_for(simulator, max_seconds)
     except DPSynthError as error:
         return replace(blank, problem=str(error))

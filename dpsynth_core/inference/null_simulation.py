@@ -47,9 +47,8 @@ MAX_CELLS = 64
 """Cells of a numeric column in which its distribution is estimated where the mechanism runs on rows."""
 TABLES_AT_ONCE = 2_000_000
 """Cells and rows of simulated tables that are held at a time."""
-_ROUNDS, _COUNT_RUNS, _ROW_RUNS = 3, 40, 6
-"""Of the estimation by simulation, and releases in each of them."""
-ESTIMATION_RUNS = _ROUNDS * _ROW_RUNS
+ESTIMATION_ROUNDS, ESTIMATION_RUNS, _COUNT_RUNS = 3, 6, 40
+"""Rounds of the estimation by simulation, and releases in each of them, by the mechanism and by array arithmetic."""
 
 
 class NotSimulatedError(DPSynthError):
@@ -125,8 +124,10 @@ class NullSimulator(ABC):
         """A table as counts by group and value."""
 
     @abstractmethod
-    def estimate(self, rng: np.random.Generator, progress: Progress = no_progress) -> Nuisance:
-        """The null that the release speaks for."""
+    def estimate(
+        self, rng: np.random.Generator, progress: Progress = no_progress, *, releases: int = ESTIMATION_RUNS
+    ) -> Nuisance:
+        """The null that the release speaks for; so many releases in each round, where the mechanism must run."""
 
     @abstractmethod
     def again(self, null: Nuisance, times: int, rng: np.random.Generator) -> Nuisance:
@@ -214,7 +215,13 @@ class CountSimulator(NullSimulator):
         assert found is not None  # noqa: S101  else this simulator would not have been chosen
         return NullReleases(counts=counts, found=found)
 
-    def estimate(self, rng: np.random.Generator, progress: Progress = no_progress) -> Nuisance:
+    def estimate(
+        self,
+        rng: np.random.Generator,
+        progress: Progress = no_progress,
+        *,
+        releases: int = ESTIMATION_RUNS,  # noqa: ARG002  array arithmetic needs no fewer
+    ) -> Nuisance:
         progress(STAGE, 0.0)
         return self._estimated(self.observed[None], rng)
 
@@ -235,7 +242,7 @@ class CountSimulator(NullSimulator):
             return np.asarray(drawn.reshape(len(released), _COUNT_RUNS, *law.shape).sum(axis=1))
 
         null = start
-        for _ in range(_ROUNDS):
+        for _ in range(ESTIMATION_ROUNDS):
             null = corrected(null, released, mean(null), law.n)
         return null
 
@@ -328,13 +335,15 @@ class RowSimulator(NullSimulator):
             values = np.minimum(cells, axis.slots - 1)
         return Positions(values=values, missing=missing)
 
-    def estimate(self, rng: np.random.Generator, progress: Progress = no_progress) -> Nuisance:
+    def estimate(
+        self, rng: np.random.Generator, progress: Progress = no_progress, *, releases: int = ESTIMATION_RUNS
+    ) -> Nuisance:
         """What gives releases like the real one on average, found step by step (indirect inference)."""
         released = self.observed[None]
         null = shares_of(released, self.n)
-        for step in range(_ROUNDS):
-            progress(STAGE, step / _ROUNDS)
-            null = corrected(null, released, self.run(null, _ROW_RUNS, rng).counts.sum(axis=0)[None], self.n)
+        for step in range(ESTIMATION_ROUNDS):
+            progress(STAGE, step / ESTIMATION_ROUNDS)
+            null = corrected(null, released, self.run(null, releases, rng).counts.sum(axis=0)[None], self.n)
         return null
 
     def again(self, null: Nuisance, times: int, rng: np.random.Generator) -> Nuisance:

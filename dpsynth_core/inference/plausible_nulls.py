@@ -16,7 +16,7 @@ import numpy as np
 from dpsynth_core.arrays import BoolArray, FloatArray, IntArray
 from dpsynth_core.inference.multiplicity import holm_reports
 from dpsynth_core.inference.nuisance import Nuisance, rounded_sizes
-from dpsynth_core.inference.null_simulation import ESTIMATION_RUNS, NullReleases, NullSimulator
+from dpsynth_core.inference.null_simulation import ESTIMATION_ROUNDS, ESTIMATION_RUNS, NullReleases, NullSimulator
 from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.progress import Progress, no_progress, share_of
 
@@ -32,6 +32,8 @@ ROUNDING = 1e-9
 """Statistics closer than this are equal."""
 MIN_USUAL = 8
 """Releases of the estimate at least, from which it is known how far releases of one null lie apart."""
+FEWEST = 19
+"""Fewer simulations cannot give a p-value of 0.05."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,14 +54,22 @@ class Effort:
     """Releases of each null at the ends of the range."""
     ends: int
     """Nulls looked at more closely at either end."""
+    estimating: int = ESTIMATION_RUNS
+    """Releases in each round of the estimation, where the mechanism itself must run."""
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether there are releases enough for a calibrated p-value."""
+        return self.releases >= FEWEST
 
     @property
     def runs(self) -> int:
         """Releases to be simulated, for two groups and no more of them than that."""
         shapes, sizes = 3 + len(self.widths) + 2 * len(self.tilts), 1 + len(self.fractions)
-        tried = 1 + 2 * self.repeats + shapes * sizes
-        closely = (1 + 3 * self.ends) * self.releases
-        return ESTIMATION_RUNS + self.repeats + MIN_USUAL + tried * self.screening + closely
+        tried = 2 * self.repeats + shapes * sizes
+        closely = (1 + (2 + self.calibrates) * self.ends) * self.releases
+        usual = max(MIN_USUAL, self.screening)
+        return ESTIMATION_ROUNDS * self.estimating + self.repeats + usual + tried * self.screening + closely
 
 
 _FRACTIONS = (0.004, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
@@ -86,7 +96,7 @@ COUNT_EFFORTS = (
 )
 """Where a release is array arithmetic: a first figure, and the full one."""
 ROW_EFFORTS = (
-    Effort(fractions=(0.5,), tilts=(), widths=(0.1,), repeats=4, screening=2, releases=12, ends=1),
+    Effort(fractions=(0.5,), tilts=(), widths=(0.1,), repeats=2, screening=1, releases=8, ends=1, estimating=3),
     Effort(fractions=(0.02, 0.1, 0.5, 0.9), tilts=(-5, 5), widths=(0.1,), repeats=6, screening=3, releases=60, ends=2),
     Effort(
         fractions=(0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98),
@@ -98,7 +108,10 @@ ROW_EFFORTS = (
         ends=2,
     ),
 )
-"""Where the mechanism itself must run: the first figure takes about a hundred runs."""
+"""Where the mechanism itself must run: the first figure takes fifty-five runs, so that it comes within seconds. It is
+rough, and never calls a test sound."""
+ROW_SCREENING = Effort(fractions=(0.5,), tilts=(), widths=(0.1,), repeats=4, screening=2, releases=99, ends=1)
+"""The nulls that a calibrated test by itself is held against."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +158,8 @@ def risk_range(
     """The nulls that the release leaves plausible, and how often the ordinary test is wrong under them."""
     screened = screen(simulator, effort, rng, share_of(progress, 0.0, 0.6))
     rates = np.array([_rates(releases, alpha) for _, releases in screened.plausible])
-    chosen = dict.fromkeys([*_ends(rates, effort.ends), *screened.least_unusual(simulator.statistics, effort.ends)])
+    least = screened.least_unusual(simulator.statistics, effort.ends) if effort.calibrates else []
+    chosen = dict.fromkeys([*_ends(rates, effort.ends), *least])
     nulls = [screened.plausible[i][0] for i in chosen]
     drawn = []
     for i, null in enumerate(nulls):
@@ -153,13 +167,13 @@ def risk_range(
         drawn.append(simulator.run(null, effort.releases, rng, part))
     statistics = np.stack([releases.found.statistics for releases in drawn])
     pvalues = np.stack([calibrated_pvalues(simulator.statistics, one) for one in statistics])
-    least, questions = pvalues.argmax(axis=0), np.arange(pvalues.shape[1])
+    highest, questions = pvalues.argmax(axis=0), np.arange(pvalues.shape[1])
     return PlausibleNulls(
         nulls=tuple(nulls),
         rates=np.array([_rates(releases, alpha) for releases in drawn]),
         pvalues=pvalues.max(axis=0),
-        centres=statistics.mean(axis=1)[least, questions],
-        spreads=statistics.std(axis=1)[least, questions],
+        centres=statistics.mean(axis=1)[highest, questions],
+        spreads=statistics.std(axis=1)[highest, questions],
         releases=effort.releases,
         tried=screened.tried,
         plausible=len(screened.plausible),
@@ -191,7 +205,7 @@ def screen(
     simulator: NullSimulator, effort: Effort, rng: np.random.Generator, progress: Progress = no_progress
 ) -> ScreenedNulls:
     """Try many nulls, and keep those whose releases look like the real one."""
-    estimate = simulator.estimate(rng, share_of(progress, 0.0, 0.2))
+    estimate = simulator.estimate(rng, share_of(progress, 0.0, 0.2), releases=effort.estimating)
     tried = candidates(simulator, estimate, effort, rng)
     seen = summaries(simulator.observed[None])[0]
     first = simulator.run(estimate, max(MIN_USUAL, effort.screening), rng)

@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.inference.calibrated import FEWEST
 from dpsynth_core.inference.discovery_risk import (
     ALPHA,
     MAX_SECONDS,
@@ -163,7 +162,7 @@ def question_risk(
     )
     if risk.ordinary is None:
         return risk
-    if effort.releases < FEWEST:
+    if not effort.calibrates:
         return replace(risk, problem="The calibrated p-value needs more simulated releases than there are so far.")
     centre, spread, pvalue = (float(each[0]) for each in (found.centres, found.spreads, found.pvalues))
     if not simulator.quick:

@@ -99,9 +99,12 @@ def _update(
     answer = workload.answer(weights, measured.query)
     scale = rows if correction == "paper" else np.maximum(np.maximum(measured.values, answer), TINY)
     change = (measured.values - answer) / (2 * scale)
-    workload.scale(weights, measured.query, np.exp(change))
-    # By their sum, not by how the update should have changed it: rounding errors of such a rule grow with every pass.
-    weights *= rows / weights.sum()
+    factors = np.exp(change)
+    if workload.partitions:  # counts that are added up anew in every update: their rounding errors do not grow
+        workload.scale(weights, measured.query, factors * (rows / float(answer @ factors)))
+    else:
+        workload.scale(weights, measured.query, factors)
+        weights *= rows / weights.sum()
     return float(np.abs(change).max())
 
 

@@ -23,11 +23,16 @@ from dpsynth_core.mechanisms.partition.axis import Axis
 
 MAX_QUERIES = 2_000_000
 """Beyond this a workload is refused: every query is scored in every round."""
+MAX_LISTED_CELLS, MAX_LISTED = 4096, 2**21
+"""Cells, and cells times queries, up to which it is listed which count each cell belongs to: faster for small
+histograms of many short axes, slower for large ones."""
 
 
 class Workload(ABC):
     sensitivity: ClassVar[int]
     """Most that one replaced row can change any one query's answer, in L1."""
+    partitions: ClassVar[bool]
+    """Whether a query's counts hold every cell exactly once."""
     shape: tuple[int, ...]
 
     @property
@@ -56,6 +61,7 @@ class MarginalWorkload(Workload):
     """Each query is a marginal: the counts over every combination of values of a set of columns."""
 
     sensitivity: ClassVar[int] = 2
+    partitions: ClassVar[bool] = True
 
     shape: tuple[int, ...]
     sets: tuple[tuple[int, ...], ...]
@@ -65,14 +71,37 @@ class MarginalWorkload(Workload):
     def sizes(self) -> IntArray:
         return np.array([math.prod(self.shape[axis] for axis in axes) for axes in self.sets], dtype=np.int64)
 
+    @cached_property
+    def _count_of_cell(self) -> NDArray[np.intp] | None:
+        """For each query, the index of the count that each cell belongs to; None if there are too many cells."""
+        size = math.prod(self.shape)
+        if size > MAX_LISTED_CELLS or size * len(self.sets) > MAX_LISTED:
+            return None
+        cells = np.indices(self.shape).reshape(len(self.shape), -1)
+        return np.stack(
+            [np.ravel_multi_index(cells[list(axes)], [self.shape[axis] for axis in axes]) for axes in self.sets]
+        )
+
     def norms(self, difference: FloatArray) -> FloatArray:
-        return np.array([np.abs(self.answer(difference, query)).sum() for query in range(len(self.sets))])
+        listed = self._count_of_cell
+        if listed is None:
+            return np.array([np.abs(self.answer(difference, query)).sum() for query in range(len(self.sets))])
+        starts = np.cumsum(self.sizes) - self.sizes
+        every = np.broadcast_to(difference.ravel(), listed.shape).ravel()
+        counts = np.bincount((listed + starts[:, None]).ravel(), weights=every, minlength=int(self.sizes.sum()))
+        return np.asarray(np.add.reduceat(np.abs(counts), starts), dtype=np.float64)
 
     def answer(self, histogram: NDArray[Any], query: int) -> NDArray[Any]:
+        if self._count_of_cell is not None:
+            counts = np.bincount(self._count_of_cell[query], weights=histogram.ravel(), minlength=self.sizes[query])
+            return counts.astype(histogram.dtype, copy=False)
         others = tuple(axis for axis in range(len(self.shape)) if axis not in self.sets[query])
         return np.asarray(histogram.sum(axis=others)).ravel()
 
     def scale(self, histogram: FloatArray, query: int, factors: FloatArray) -> None:
+        if self._count_of_cell is not None:
+            histogram *= factors[self._count_of_cell[query]].reshape(self.shape)
+            return
         axes = self.sets[query]
         histogram *= factors.reshape([size if axis in axes else 1 for axis, size in enumerate(self.shape)])
 
@@ -81,6 +110,7 @@ class OneCountWorkload(Workload):
     """Each query counts the rows in one set of cells: a replaced row is inside it or not."""
 
     sensitivity: ClassVar[int] = 1
+    partitions: ClassVar[bool] = False
 
     @abstractmethod
     def cells(self, histogram: NDArray[Any], query: int) -> NDArray[Any]:

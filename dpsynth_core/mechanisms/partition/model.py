@@ -16,6 +16,9 @@ from dpsynth_core.mechanisms.partition.axis import Axis
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.table.encoding import Positions, codec_for
 
+MIN_THREADED_ROWS = 20_000
+"""Fewer rows are placed sooner than threads are started."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionModel:
@@ -55,6 +58,12 @@ class PartitionModel:
         def column(axis: Axis, placing: Callable[[], Positions]) -> pd.Series[Any]:
             return codec_for(axis.column).restore(placing())
 
+        if rows < MIN_THREADED_ROWS:
+            made = {}
+            for axis, low, high in zip(self.axes, self.low.T, self.high.T, strict=True):
+                placing = axis.placing(low, high, box, noise.uniform, centre=self.centre)
+                made[axis.column.name] = column(axis, placing)
+            return pd.DataFrame(made, copy=False)
         # One column is drawn while others are computed: long arrays are worked on outside the interpreter's lock.
         waiting = {}
         with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -53,6 +53,26 @@ def test_answers_are_sums_over_disjoint_sets_of_cells(workload: Workload) -> Non
         assert workload.answer(histogram, query).tolist() == [histogram.ravel()[part].sum() for part in parts]
 
 
+def test_marginals_of_small_and_large_histograms_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small ones are read off a list of cells, large ones are added up along their axes."""
+    rng = np.random.default_rng(3)
+    counts, weights = rng.integers(0, 9, GRID.shape), rng.random(GRID.shape)
+    listed = MarginalWorkload(shape=GRID.shape, sets=(*PAIRS, (1,), (0, 1, 2)))
+    small = [listed.answer(counts, query) for query in range(len(listed))]
+    monkeypatch.setattr("dpsynth_core.mechanisms.mwem.workload.MAX_LISTED_CELLS", 0)
+    summed = MarginalWorkload(shape=GRID.shape, sets=listed.sets)
+    for query, counted in enumerate(small):
+        np.testing.assert_array_equal(counted, summed.answer(counts, query))
+        assert counted.dtype == counts.dtype
+        np.testing.assert_allclose(listed.answer(weights, query), summed.answer(weights, query))
+        factors, one, other = rng.random(len(counted)), weights.copy(), weights.copy()
+        listed.scale(one, query, factors)
+        summed.scale(other, query, factors)
+        np.testing.assert_array_equal(one, other)
+    multiples = np.rint(rng.normal(size=GRID.shape) * 2**16) / 2**16
+    np.testing.assert_array_equal(listed.norms(multiples), summed.norms(multiples))  # exact: scores rest on it
+
+
 @each
 def test_norms_are_those_of_the_answers(workload: Workload) -> None:
     difference = np.random.default_rng(1).normal(size=GRID.shape)
