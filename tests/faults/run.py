@@ -20,9 +20,13 @@ from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.privacy.budget import Budget
 from tests.faults.server import ACCOUNT, EACH
 from tests.waiting.jobs import alive, workers_of
+from tests.waiting.postgresql import PostgreSQL
 
 ROOT = Path(__file__).parents[2]
-FAULTS = ("server", "worker", "manager", "clock", "locked", "full", "read-only")
+KILLS = ("server", "worker", "manager", "clock")
+FAULTS = (*KILLS, "locked", "full", "read-only")
+"""Of a ledger in SQLite."""
+POSTGRESQL_FAULTS = (*KILLS, "restart")
 PATIENCE = 300.0
 """Seconds for a server to start, or for its processes to end."""
 
@@ -47,24 +51,40 @@ class FaultReport:
         return not (self.shown_without_charge or self.drawn_but_refunded or self.doubled or self.survivors)
 
 
-def provoke(folder: Path, runs: int, seed: int = 0, *, minutes: float = math.inf) -> FaultReport:
-    """Let servers make at least ``runs`` charges, each server with one fault, and examine the ledger."""
+def provoke(
+    folder: Path, runs: int, seed: int = 0, *, minutes: float = math.inf, database: PostgreSQL | None = None
+) -> FaultReport:
+    """Let servers make at least ``runs`` charges, each server with one fault, and examine the ledger.
+
+    Args:
+        folder: For the ledger, unless it is in a database server, and for what is written down.
+        runs: How many charges.
+        seed: Of the moments at which something is killed.
+        minutes: After which no further server is started.
+        database: Where the ledger is, which is restarted now and then; None for SQLite.
+    """
     end = time.monotonic() + 60 * minutes
     rng = random.Random(seed)
     report = FaultReport()
-    environment = {**os.environ, "DPSYNTH_HOME": str(folder / "home"), "PYTHONPATH": str(ROOT)}
+    search = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "DPSYNTH_HOME": str(folder / "home"), "PYTHONPATH": search}
+    if database is not None:
+        environment["DPSYNTH_LEDGER_URL"] = database.url
     settings = Settings.from_environment(environment)
+    faults = FAULTS if database is None else POSTGRESQL_FAULTS
     order = 0
     while _charges(settings) < runs and time.monotonic() < end:
-        fault = FAULTS[order % len(FAULTS)]
+        fault = faults[order % len(faults)]
         order += 1
         report.faults[fault] += 1
-        report.survivors += _one_server(folder, fault, environment, rng)
+        report.survivors += _one_server(folder, fault, environment, rng, database)
     _examine(folder, settings, report)
     return report
 
 
-def _one_server(folder: Path, fault: str, environment: dict[str, str], rng: random.Random) -> int:
+def _one_server(
+    folder: Path, fault: str, environment: dict[str, str], rng: random.Random, database: PostgreSQL | None
+) -> int:
     """Start a server, let it suffer, kill it; how many of its processes are left."""
     if fault == "read-only" and (folder / "home" / "ledger.db").exists():
         file = f"file:{folder}/home/ledger.db?mode=ro&uri=true"
@@ -79,7 +99,7 @@ def _one_server(folder: Path, fault: str, environment: dict[str, str], rng: rand
     try:
         started = _until(lambda: len(_lines(folder, "started")) > len(before[0]) or server.poll() is not None)
         if started and server.poll() is None:
-            _suffer(folder, fault, server.pid, rng, shown=before[1])
+            _suffer(folder, fault, server.pid, rng, shown=before[1], database=database)
         processes = workers_of(server.pid)
     finally:
         server.send_signal(signal.SIGKILL)
@@ -88,24 +108,49 @@ def _one_server(folder: Path, fault: str, environment: dict[str, str], rng: rand
     return sum(alive(pid) for pid in processes)
 
 
-def _suffer(folder: Path, fault: str, server: int, rng: random.Random, *, shown: int) -> None:
+def _suffer(
+    folder: Path, fault: str, server: int, rng: random.Random, *, shown: int, database: PostgreSQL | None
+) -> None:
     if fault in ("worker", "manager"):
         for _ in range(3):
             time.sleep(rng.random())
-            victims = [pid for pid in workers_of(server) if not _tracks(pid)]
-            with contextlib.suppress(ProcessLookupError, IndexError):
-                os.kill(min(victims) if fault == "manager" else max(victims), signal.SIGKILL)
+            _kill(server, oldest=fault == "manager")
     elif fault == "locked":
         connection = sqlite3.connect(folder / "home" / "ledger.db", timeout=10)
         with contextlib.suppress(sqlite3.OperationalError):
             connection.execute("BEGIN IMMEDIATE")
             time.sleep(3)
         connection.close()
+    elif fault == "restart" and database is not None:
+        for _ in range(3):
+            time.sleep(rng.random())
+            database.stop()
+            time.sleep(rng.random())
+            database.start()
     if fault in ("full", "read-only"):
         time.sleep(1 + rng.random())
     else:
         _until(lambda: len(_lines(folder, "shown")) >= shown + 4, seconds=120)
         time.sleep(rng.random())  # a random moment of the next run
+
+
+def _kill(server: int, *, oldest: bool) -> None:
+    """Kill the manager, which is started first, or the newest worker; between two of them there may be none."""
+    _until(lambda: bool(_victims(server)), seconds=30)
+    with contextlib.suppress(ProcessLookupError):
+        if victims := _victims(server):
+            os.kill(min(victims, key=_started) if oldest else max(victims, key=_started), signal.SIGKILL)
+
+
+def _victims(server: int) -> list[int]:
+    return [pid for pid in workers_of(server) if not _tracks(pid)]
+
+
+def _started(pid: int) -> int:
+    """When a process was started, in ticks of the machine; late for one that has ended meanwhile."""
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[19])
+    return sys.maxsize
 
 
 def _tracks(pid: int) -> bool:

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,62 +13,21 @@ import sqlalchemy as sa
 from dpsynth_core.errors import LedgerError
 from dpsynth_core.ledger.ledger import Ledger, installed_ledger
 from dpsynth_core.privacy.budget import Budget
+from tests.waiting.postgresql import MISSING, PostgreSQL, postgresql
 
-SERVER = shutil.which("postgres")
 CENT = Budget.of("0.01")
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(SERVER is None, reason="there is no PostgreSQL server here (Debian: apt install postgresql)"),
-    pytest.mark.skipif(find_spec("psycopg") is None, reason="there is no driver here (pip install psycopg[binary])"),
-]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Server:
-    folder: Path
-    port: int
-
-    @property
-    def url(self) -> str:
-        return f"postgresql+psycopg://ledger@127.0.0.1:{self.port}/postgres"
-
-    def run(self, program: str, *arguments: str) -> None:
-        assert SERVER is not None
-        command = [str(Path(SERVER).resolve().parent / program), *arguments]
-        # PostgreSQL refuses to run as the superuser.
-        user = {"user": "nobody"} if os.geteuid() == 0 else {}
-        subprocess.run(command, check=True, timeout=120, capture_output=True, cwd="/tmp", **user)  # type: ignore[call-overload]  # noqa: S108
-
-    def start(self) -> None:
-        options = f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 -c fsync=off"
-        log = self.folder / "log"
-        self.run("pg_ctl", "-D", str(self.folder / "data"), "-l", str(log), "-w", "-o", options, "start")
-
-    def stop(self) -> None:
-        self.run("pg_ctl", "-D", str(self.folder / "data"), "-m", "immediate", "-w", "stop")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(MISSING), reason=MISSING)]
 
 
 @pytest.fixture
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = Path("/tmp") / f"dpsynth-postgresql-{os.getpid()}"  # noqa: S108  pytest's own folders are closed to "nobody"
-    folder.mkdir(mode=0o777)
-    folder.chmod(0o777)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = Server(folder=folder, port=port)
-    server.run("initdb", "-D", str(folder / "data"), "-U", "ledger", "--auth=trust", "--no-sync")
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+def server() -> Iterator[PostgreSQL]:
+    with postgresql() as running:
+        yield running
 
 
 @pytest.fixture
-def ledger(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+def ledger(server: PostgreSQL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     monkeypatch.setenv("DPSYNTH_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("DPSYNTH_LEDGER_URL", server.url)
     ledger = installed_ledger()
@@ -110,7 +63,7 @@ def test_eight_at_once(ledger: Ledger) -> None:
     assert ledger.check().position == 1 + 80 * 2
 
 
-def test_a_restart_midway_loses_nothing_and_doubles_nothing(ledger: Ledger, server: Server) -> None:
+def test_a_restart_midway_loses_nothing_and_doubles_nothing(ledger: Ledger, server: PostgreSQL) -> None:
     done, refused, stop = set[str](), 0, threading.Event()
 
     def charge() -> None:
@@ -145,7 +98,7 @@ def test_a_restart_midway_loses_nothing_and_doubles_nothing(ledger: Ledger, serv
     ledger.check()
 
 
-def test_an_edit_is_noticed(ledger: Ledger, server: Server) -> None:
+def test_an_edit_is_noticed(ledger: Ledger, server: PostgreSQL) -> None:
     ledger.reserve("table", CENT, purpose="run")
     with sa.create_engine(server.url).begin() as connection:
         connection.execute(sa.text("UPDATE dpsynth_charges SET epsilon = '1/1000'"))
@@ -153,7 +106,7 @@ def test_an_edit_is_noticed(ledger: Ledger, server: Server) -> None:
         ledger.account("table")
 
 
-def test_an_emptied_database_is_noticed(ledger: Ledger, server: Server) -> None:
+def test_an_emptied_database_is_noticed(ledger: Ledger, server: PostgreSQL) -> None:
     with sa.create_engine(server.url).begin() as connection:
         connection.execute(sa.text("TRUNCATE dpsynth_accounts, dpsynth_chain CASCADE"))
     with pytest.raises(LedgerError, match="has 0 records, but had 1"):
