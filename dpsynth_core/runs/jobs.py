@@ -23,6 +23,7 @@ side; the others wait in the order in which they came.
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 import uuid
@@ -194,6 +195,22 @@ class _Ticket:
     args: tuple[Any, ...]
     charge: JobCharge | None
     future: Future[Any] | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    """Held while a message is taken in, and while it is decided what becomes of the charge."""
+    closed: bool = False
+    """Whether that is decided, so that nothing a dying worker still reports is taken in, let alone shown."""
+
+    def receive(self, message: Message) -> None:
+        """Take in what the worker reports, as long as its charge is open."""
+        with self.lock:
+            if not self.closed:
+                self.job.receive(message)
+
+    def close(self, *, known: bool) -> None:
+        """Take in nothing more. Where it cannot be known whether noise was drawn, it counts as drawn."""
+        with self.lock:
+            self.closed = True
+            self.job.drawn = self.job.drawn or not known
 
 
 class JobRunner:
@@ -314,14 +331,13 @@ class JobRunner:
                 return
             if isinstance(message, FlushMessage):
                 self._flushes.pop(message.token).set()
-            elif (ticket := self._running.get(message.job_id)) is not None and ticket.job.active:
-                ticket.job.receive(message)
+            elif (ticket := self._running.get(message.job_id)) is not None:
+                ticket.receive(message)
 
     def _settle(self, ticket: _Ticket, state: JobState, result: Any, problem: str) -> None:
         """Runs once for every job, when it has ended or its result will never be looked at."""
         job, charge = ticket.job, ticket.charge
-        # Where it cannot be known whether noise was drawn, it counts as drawn.
-        job.drawn = job.drawn or not (job.started is None or self._flushed())
+        ticket.close(known=job.started is None or self._flushed())
         if charge is not None:
             try:
                 if job.drawn or state == "finished":
@@ -394,6 +410,8 @@ def _in_words(error: Exception) -> str:
 
 def _warm_up() -> None:
     """Import what every task needs, before one arrives; and give way to the app, which people are looking at."""
+    # Pebble handles this signal in Python, which a long call into C or machine code puts off, for up to three seconds.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     import dpsynth_core.runs.configuration  # noqa: F401, PLC0415
 
     _give_way()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import time
@@ -27,6 +28,11 @@ def spin(*, progress: RunProgress) -> None:
     progress(f"Spinning in process {os.getpid()}", 0.1)
     while True:
         pass
+
+
+def stay_in_c(*, progress: RunProgress) -> None:
+    progress(f"Adding up in process {os.getpid()}", 0.1)
+    sum(itertools.repeat(0))  # never comes back to Python, where signals are handled
 
 
 def fail(*, progress: RunProgress) -> None:

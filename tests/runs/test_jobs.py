@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pebble.common import CONSTS
 
 from dpsynth_core.errors import LedgerError
 from dpsynth_core.progress import MAX_POINTS, Point, Series, extend
-from dpsynth_core.runs.jobs import JobRunner, Message, StageMessage, WorkerProgress, on_private_table
+from dpsynth_core.runs.jobs import DrawnMessage, JobRunner, Message, StageMessage, WorkerProgress, on_private_table
 from dpsynth_core.table.examples import EXAMPLES
 from tests.runs import job_tasks
 from tests.waiting.jobs import alive, finish, process_of, wait, workers_of
@@ -77,6 +78,36 @@ def test_a_busy_process_is_killed_too(runner: JobRunner) -> None:
     runner.cancel(job)
     wait(lambda: not alive(pid), seconds=10)
     assert finish(job).state == "cancelled"
+
+
+def test_a_process_in_one_long_call_into_c_ends_at_the_first_signal(
+    runner: JobRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CONSTS, "term_timeout", 60)  # after which the second signal would come
+    job = runner.submit("Add up", job_tasks.stay_in_c)
+    pid = process_of(job)
+    runner.cancel(job)
+    wait(lambda: not alive(pid), seconds=20)
+    assert finish(job).state == "cancelled"
+
+
+def test_nothing_that_a_dying_worker_reports_is_taken_in_once_its_charge_is_given_back(runner: JobRunner) -> None:
+    job = runner.submit("Sleep", job_tasks.sleep, 600, False, charge=(till := Till()))
+    process_of(job)
+
+    def late(reason: str) -> None:
+        """The worker goes on for a moment while the ledger is written."""
+        till.settled.append("refunded")
+        point = Point(series="height", x=1, y=1)
+        runner._messages.put(DrawnMessage(job_id=job.id))
+        runner._messages.put(StageMessage(job_id=job.id, stage="Late", done=0.9, points=(point,)))
+        assert runner._flushed()
+
+    till.refund = late  # type: ignore[method-assign]
+    runner.cancel(job)
+    finish(job)
+    assert (till.settled, job.charged, job.drawn, job.series) == (["refunded"], False, False, {})
+    assert job.stage != "Late"
 
 
 @pytest.mark.parametrize(("drawing", "settled"), [(False, "refunded"), (True, "committed")])
