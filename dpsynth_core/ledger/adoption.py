@@ -57,6 +57,7 @@ def adopt(settings: Settings, *, accounts: int | None) -> LedgerSize:
         if last_link(connection) == START:
             for kind, item in list(unlinked(connection)):
                 chain.append(connection, kind, item)
+        chain.complete(connection)
         end = chain.check(connection)
     head.advance(end)
     return size

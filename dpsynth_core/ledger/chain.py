@@ -1,8 +1,12 @@
 """A chain over everything that the ledger has recorded, which shows when a record was changed, removed or added.
 
-Each record of an account, a charge or its settlement has a link: its position, the link before it and the record's
-values, under a keyed digest (HMAC-SHA-256). Whoever does not have the installation key can neither change a record nor
-take one out. What is missing at the end of the chain is noticed by the head (``dpsynth_core/ledger/head.py``).
+Each record (an account, a charge, its settlement, a reviewer's decision, a first look at private diagnostics) has a
+link: its position, the link before it and the record's values, under a keyed digest (HMAC-SHA-256). Whoever does not
+have the installation key can neither change a record nor take one out. What is missing at the end of the chain is
+noticed by the head (``dpsynth_core/ledger/head.py``).
+
+Decisions and looks were not chained at first. A link of kind "format" says that they are, so that a record without a
+link cannot pass as one from before.
 """
 
 from __future__ import annotations
@@ -17,10 +21,14 @@ from typing import Any, Literal, TypeAlias, get_args
 import sqlalchemy as sa
 
 from dpsynth_core.errors import LedgerError
-from dpsynth_core.ledger.tables import ACCOUNTS, CHAIN, CHARGES, RESULTS, SETTLEMENTS
+from dpsynth_core.ledger.tables import ACCOUNTS, CHAIN, CHARGES, DECISIONS, LOOKS, RESULTS, SETTLEMENTS
 
-RecordKind: TypeAlias = Literal["account", "charge", "settlement"]
-KINDS: tuple[RecordKind, ...] = get_args(RecordKind)
+FirstKind: TypeAlias = Literal["account", "charge", "settlement"]
+RecordKind: TypeAlias = FirstKind | Literal["decision", "look", "format"]
+FIRST_KINDS: tuple[FirstKind, ...] = get_args(FirstKind)
+"""What was chained from the beginning."""
+KINDS: tuple[RecordKind, ...] = (*FIRST_KINDS, "decision", "look", "format")
+FORMAT = "decisions and looks are chained"
 RESTORE = (
     "Nothing can be released until it is restored: stop the app, put the newest backup of the ledger in its place and "
     "run 'python -m dpsynth_core ledger check'. README.md says more under 'If the ledger is refused'."
@@ -59,16 +67,41 @@ class Chain:
 
     def append(self, connection: sa.Connection, kind: RecordKind, item: str | int) -> Link:
         """Add the link of a record that this transaction, which holds the lock, has just inserted."""
-        ((fingerprint, _, values),) = _records(connection, kind, item)
         last = last_link(connection)
+        if last == START and kind != "format":
+            last = self.append(connection, "format", FORMAT)
+        ((fingerprint, _, values),) = _records(connection, kind, item)
         position = last.position + 1
         digest = self._digest(position, last.digest, kind, fingerprint, str(item), *values)
         row = {"position": position, "fingerprint": fingerprint, "kind": kind, "item": str(item)}
         connection.execute(CHAIN.insert().values(**row, previous=last.digest, digest=digest))
         return Link(position=position, digest=digest)
 
-    def check(self, connection: sa.Connection, fingerprint: str | None = None) -> Link:
+    def is_complete(self, connection: sa.Connection) -> bool:
+        """Whether decisions and looks are chained too, as they are in every ledger that is not older."""
+        if last_link(connection) == START:
+            return True
+        marks = connection.execute(sa.select(CHAIN).where(CHAIN.c.kind == "format")).all()
+        return any(self._holds(row, []) for row in marks)
+
+    def complete(self, connection: sa.Connection) -> Link:
+        """Chain the decisions and looks of an older ledger, in a transaction that holds the lock; the last link."""
+        if not self.is_complete(connection):
+            self.check(connection, kinds=FIRST_KINDS)
+            for kind, item in list(unlinked(connection, ("decision", "look"))):
+                self.append(connection, kind, item)
+            self.append(connection, "format", FORMAT)
+        return last_link(connection)
+
+    def check(
+        self, connection: sa.Connection, fingerprint: str | None = None, *, kinds: tuple[RecordKind, ...] = KINDS
+    ) -> Link:
         """See that records and links agree, of one account or of all; the last link.
+
+        Args:
+            connection: A transaction.
+            fingerprint: Of the account; None for all.
+            kinds: Which records must have their links.
 
         Raises:
             LedgerError: A record was changed, removed or added by something other than this program.
@@ -76,11 +109,14 @@ class Chain:
         last = last_link(connection)
         if connection.scalar(sa.select(sa.func.count()).select_from(CHAIN)) != last.position:
             raise LedgerError(f"Records of the ledger are missing or double. {RESTORE}")
+        if kinds == KINDS and not self.is_complete(connection):
+            raise LedgerError(f"The ledger's chain was changed. {RESTORE}")
         links = sa.select(CHAIN).order_by(CHAIN.c.position)
         links = links if fingerprint is None else links.where(CHAIN.c.fingerprint == fingerprint)
         records = {
             (kind, item): (owner, values)
-            for kind in KINDS
+            for kind in kinds
+            if not (kind == "format" and last == START)
             for owner, item, values in _records(connection, kind, fingerprint=fingerprint)
         }
         before = ""
@@ -88,14 +124,18 @@ class Chain:
             owner, values = records.pop((row.kind, row.item), (None, []))
             if owner is None:
                 raise LedgerError(f"Record {row.position} of the ledger, of kind {row.kind!r}, is missing. {RESTORE}")
-            digest = self._digest(row.position, row.previous, row.kind, row.fingerprint, row.item, *values)
             unbroken = owner == row.fingerprint and (fingerprint is not None or row.previous == before)
-            if not unbroken or not hmac.compare_digest(digest.encode(), str(row.digest).encode()):
+            if not unbroken or not self._holds(row, values):
                 raise LedgerError(f"Record {row.position} of the ledger, of kind {row.kind!r}, was changed. {RESTORE}")
             before = row.digest
         if records:
             raise LedgerError(f"The ledger has {len(records)} record(s) that nobody has entered here. {RESTORE}")
         return last
+
+    def _holds(self, row: sa.Row[Any], values: list[Any]) -> bool:
+        """Whether a link is the one that was made for a record with these values."""
+        digest = self._digest(row.position, row.previous, row.kind, row.fingerprint, row.item, *values)
+        return hmac.compare_digest(digest.encode(), str(row.digest).encode())
 
     def _digest(self, *values: Any) -> str:
         text = json.dumps(values, ensure_ascii=True, default=str)
@@ -122,31 +162,26 @@ def has_records(connection: sa.Connection) -> bool:
     return connection.scalar(sa.select(ACCOUNTS.c.fingerprint).limit(1)) is not None
 
 
-def unlinked(connection: sa.Connection) -> Iterator[tuple[RecordKind, str | int]]:
-    """Every record in an order in which it can be linked: a ledger from before there was a chain."""
-    for (fingerprint,) in connection.execute(sa.select(ACCOUNTS.c.fingerprint).order_by(ACCOUNTS.c.fingerprint)):
-        yield "account", fingerprint
-    for (charge,) in connection.execute(sa.select(CHARGES.c.id).order_by(CHARGES.c.id)):
-        yield "charge", charge
-    for (charge,) in connection.execute(sa.select(SETTLEMENTS.c.charge).order_by(SETTLEMENTS.c.charge)):
-        yield "settlement", charge
+def unlinked(
+    connection: sa.Connection, kinds: tuple[RecordKind, ...] = KINDS
+) -> Iterator[tuple[RecordKind, str | int]]:
+    """Every record of these kinds in an order in which it can be linked: a ledger from before it was chained."""
+    for kind in kinds:
+        if kind != "format":
+            _, _, key = _query(kind)
+            for (item,) in connection.execute(sa.select(key).order_by(key)):
+                yield kind, item
 
 
 def _records(
     connection: sa.Connection, kind: RecordKind, item: str | int | None = None, *, fingerprint: str | None = None
 ) -> Iterator[tuple[str, str, list[Any]]]:
     """The records of a kind: the account that each belongs to, its name and its values."""
-    key: sa.ColumnElement[Any]
-    if kind == "account":
-        query, owner, key = sa.select(ACCOUNTS), ACCOUNTS.c.fingerprint, ACCOUNTS.c.fingerprint
-    elif kind == "charge":
-        query, owner, key = sa.select(CHARGES), CHARGES.c.fingerprint, CHARGES.c.id
-    else:
-        joined = SETTLEMENTS.join(CHARGES, CHARGES.c.id == SETTLEMENTS.c.charge).outerjoin(
-            RESULTS, RESULTS.c.charge == SETTLEMENTS.c.charge
-        )
-        query = sa.select(SETTLEMENTS, RESULTS.c.result).select_from(joined)
-        owner, key = CHARGES.c.fingerprint, SETTLEMENTS.c.charge
+    if kind == "format":
+        if fingerprint is None:
+            yield "", FORMAT, []
+        return
+    query, owner, key = _query(kind)
     query = query.add_columns(owner.label("owner"), key.label("name"))
     if item is not None:
         query = query.where(key == item)
@@ -155,3 +190,20 @@ def _records(
     for row in connection.execute(query):
         *values, mine, name = row
         yield str(mine), str(name), list(values)
+
+
+def _query(kind: RecordKind) -> tuple[sa.Select[Any], sa.Column[Any], sa.Column[Any]]:
+    """How to read the records of a kind: the query, whose they are, and by what each is named."""
+    match kind:
+        case "account":
+            return sa.select(ACCOUNTS), ACCOUNTS.c.fingerprint, ACCOUNTS.c.fingerprint
+        case "charge":
+            return sa.select(CHARGES), CHARGES.c.fingerprint, CHARGES.c.id
+        case "decision":
+            return sa.select(DECISIONS), DECISIONS.c.fingerprint, DECISIONS.c.id
+        case "look":
+            return sa.select(LOOKS), LOOKS.c.fingerprint, LOOKS.c.fingerprint
+    joined = SETTLEMENTS.join(CHARGES, CHARGES.c.id == SETTLEMENTS.c.charge).outerjoin(
+        RESULTS, RESULTS.c.charge == SETTLEMENTS.c.charge
+    )
+    return sa.select(SETTLEMENTS, RESULTS.c.result).select_from(joined), CHARGES.c.fingerprint, SETTLEMENTS.c.charge

@@ -1,6 +1,7 @@
 """Reviewers' decisions on releases, stored beside the accounts they are about.
 
-Rows are only ever inserted: the latest decision applies, the earlier ones stay on record.
+Rows are only ever inserted: the latest decision applies, the earlier ones stay on record. All of them are in the
+ledger's chain, so that one which was changed, removed or added by anything else is noticed.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from sqlalchemy.exc import IntegrityError
 
 from dpsynth_core.errors import LedgerError, ParameterError
 from dpsynth_core.ledger.accounts import readable
-from dpsynth_core.ledger.database import create_tables, database, transaction
-from dpsynth_core.ledger.tables import DECISIONS, LOOKS, TABLES
+from dpsynth_core.ledger.ledger import Ledger
+from dpsynth_core.ledger.tables import DECISIONS, LOOKS
 from dpsynth_core.table.json_text import read_json
 
 
@@ -36,12 +37,10 @@ class DecisionRow:
 
 
 class DecisionStore:
-    """Decisions in the ledger's database."""
+    """Decisions in a ledger."""
 
-    def __init__(self, url: str) -> None:
-        """Connect, creating the table on first use."""
-        self._engine = database(url)
-        create_tables(self._engine, TABLES)
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
 
     def record(self, fingerprint: str, row: DecisionRow, *, ticket: str) -> None:
         """Store a decision on a release of this data set. A ``ticket`` is recorded once."""
@@ -54,10 +53,11 @@ class DecisionStore:
             "details": json.dumps(row.details, allow_nan=False, sort_keys=True),
         }
         try:
-            with transaction(self._engine, writes=True) as connection:
-                known = sa.select(DECISIONS.c.id).where(DECISIONS.c.ticket == ticket)
-                if connection.scalar(known) is None:
-                    connection.execute(DECISIONS.insert().values(values))
+            with self._ledger.writing(fingerprint) as entry:
+                number = sa.select(DECISIONS.c.id).where(DECISIONS.c.ticket == ticket)
+                if entry.connection.scalar(number) is None:
+                    entry.connection.execute(DECISIONS.insert().values(values))
+                    entry.link("decision", entry.connection.scalars(number).one())
         except IntegrityError:
             raise LedgerError(
                 "This decision cannot be stored: the data set has no account. Open one with its total budget first."
@@ -66,20 +66,21 @@ class DecisionStore:
     def history(self, fingerprint: str) -> tuple[DecisionRow, ...]:
         """Every decision on releases of a data set, oldest first."""
         mine = sa.select(DECISIONS).where(DECISIONS.c.fingerprint == fingerprint).order_by(DECISIONS.c.id)
-        with transaction(self._engine) as connection, readable("decision"):
+        with self._ledger.reading(fingerprint) as connection, readable("decision"):
             return tuple(_row(row) for row in connection.execute(mine))
 
     def record_look(self, fingerprint: str) -> None:
         """Remember that private diagnostics of this data set were seen; without an account there are none to see."""
         row = {"fingerprint": fingerprint, "first": datetime.now(UTC).isoformat()}
-        with suppress(IntegrityError), transaction(self._engine, writes=True) as connection:
-            if connection.scalar(sa.select(LOOKS.c.first).where(LOOKS.c.fingerprint == fingerprint)) is None:
-                connection.execute(LOOKS.insert().values(row))
+        with suppress(IntegrityError), self._ledger.writing(fingerprint) as entry:
+            if entry.connection.scalar(sa.select(LOOKS.c.first).where(LOOKS.c.fingerprint == fingerprint)) is None:
+                entry.connection.execute(LOOKS.insert().values(row))
+                entry.link("look", fingerprint)
 
     def looked(self, fingerprint: str) -> bool:
         """Whether private diagnostics of this data set were ever seen."""
         mine = sa.select(LOOKS.c.first).where(LOOKS.c.fingerprint == fingerprint)
-        with transaction(self._engine) as connection:
+        with self._ledger.reading(fingerprint) as connection:
             return connection.scalar(mine) is not None
 
 

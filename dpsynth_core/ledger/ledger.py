@@ -111,8 +111,9 @@ class Ledger:
         self._chain = Chain(key or b"")
         self._head = None if head is None else Head(file=head, key=key or b"")
         if (url, digest) in _checked:
-            with self._reading():
+            with self.reading():
                 return  # it is the same ledger, and has not lost its end
+        self._complete_chain()
         self.check()
         _checked.add((url, digest))
 
@@ -122,7 +123,7 @@ class Ledger:
         Raises:
             LedgerError: The ledger was changed by something other than this program, or lost its end.
         """
-        with self._reading() as connection:
+        with self.reading() as connection:
             last = self._chain.check(connection)
         if self._head is not None:
             self._head.advance(last)  # a crash may have left it behind
@@ -135,11 +136,11 @@ class Ledger:
             raise ParameterError("rows_per_person", rows_per_person, allowed="a whole number, at least 1")
         terms = {"label": label, "rows_per_person": rows_per_person, **_recorded(total)}
         # If another process opens the account at this very moment, its terms apply and are compared below.
-        with contextlib.suppress(IntegrityError), self._writing() as entry:
+        with contextlib.suppress(IntegrityError), self.writing() as entry:
             if self._find(entry.connection, fingerprint) is None:
                 entry.connection.execute(ACCOUNTS.insert().values(fingerprint=fingerprint, **terms))
                 entry.link("account", fingerprint)
-        with self._reading() as connection:
+        with self.reading() as connection:
             account = self._require(connection, fingerprint)
         if (account.total, account.rows_per_person) == (total, rows_per_person):
             return account
@@ -151,7 +152,7 @@ class Ledger:
 
     def account(self, fingerprint: str) -> Account | None:
         """The account of a data set, or None if it was never opened."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return self._find(connection, fingerprint)
 
     def estimates(self, fingerprint: str) -> tuple[PaidEstimate, ...]:
@@ -211,7 +212,7 @@ class Ledger:
         values = {"run_id": run_id, "purpose": purpose, "details": _json(details)}
         entered: Entry | None = None
         try:
-            with self._writing() as entry:
+            with self.writing() as entry:
                 account = self._require(entry.connection, fingerprint)
                 for known in account.entries:
                     if known.run_id == run_id:
@@ -242,7 +243,7 @@ class Ledger:
         self._settle(charge_id, "refunded", reason)
 
     def _settle(self, charge_id: int, state: ChargeState, reason: str, result: Details | None = None) -> None:
-        with self._writing() as entry:
+        with self.writing() as entry:
             fingerprint = entry.connection.scalar(sa.select(CHARGES.c.fingerprint).where(CHARGES.c.id == charge_id))
             if fingerprint is None:
                 raise LedgerError(f"There is no charge {charge_id}. Use the id that reserve returned.")
@@ -259,27 +260,43 @@ class Ledger:
                 raise LedgerError(f"{final} Make a new charge for a new run.")
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[sa.Connection]:
+    def reading(self, fingerprint: str | None = None) -> Iterator[sa.Connection]:
+        """A transaction in a ledger that has not lost its end; all records of an account, if named, are checked."""
         # Before the database: it is the head that follows, so what is remembered now must be there a moment later.
         remembered = self._remembered()
         with transaction(self._engine) as connection:
             _check_end(connection, remembered)
+            if fingerprint is not None:
+                self._chain.check(connection, fingerprint)
             yield connection
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[_LedgerEntry]:
-        """A transaction that nobody else writes in; the head follows once it is committed."""
+    def writing(self, fingerprint: str | None = None) -> Iterator[LedgerTransaction]:
+        """A transaction that nobody else writes in; the head follows once it is committed.
+
+        All records of an account, if named, are checked first.
+        """
         remembered = self._remembered()
         with transaction(self._engine, writes=True) as connection:
             self._chain.lock(connection)
             _check_end(connection, remembered)
-            entry = _LedgerEntry(connection=connection, chain=self._chain)
+            if fingerprint is not None:
+                self._chain.check(connection, fingerprint)
+            entry = LedgerTransaction(connection=connection, chain=self._chain)
             yield entry
         if self._head is not None and entry.last is not None:
             try:
                 self._head.advance(entry.last)
             except LedgerError as error:
                 raise _HeadBehindError(str(error)) from error
+
+    def _complete_chain(self) -> None:
+        """Chain what an earlier version has left out."""
+        with self.reading() as connection:
+            if self._chain.is_complete(connection):
+                return
+        with self.writing() as entry:
+            entry.last = self._chain.complete(entry.connection)
 
     def _remembered(self) -> Link:
         """What the head knows; the empty chain where there is no head."""
@@ -338,7 +355,7 @@ class _HeadBehindError(LedgerError):
 
 
 @dataclass(kw_only=True)
-class _LedgerEntry:
+class LedgerTransaction:
     """A transaction that may add records, each with its link."""
 
     connection: sa.Connection

@@ -65,4 +65,4 @@ CHAIN = sa.Table(
     sa.Column("fingerprint", sa.String(200), nullable=False, index=True),
     *_text("kind", "item", "previous", "digest"),
 )
-"""One link for every row of the accounts, the charges and the settlements, in the order in which they were entered."""
+"""One link for every account, charge, settlement with its result, decision and look, in the order of their entry."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.ledger.decisions import DecisionStore
 from dpsynth_core.ledger.ledger import Ledger, installed_ledger
-from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.table.paid_estimate import PaidEstimate
 from pages.shared.session import Session
 from pages.shared.table_work import TableWork
@@ -17,8 +16,8 @@ def open_ledger() -> Ledger:
 
 
 def decision_store() -> DecisionStore:
-    """Where decisions are recorded: in the ledger's database."""
-    return DecisionStore(Settings.from_environment().ledger_url)
+    """Where decisions are recorded: in the ledger."""
+    return DecisionStore(open_ledger())
 
 
 def remember_look(work: TableWork | None) -> None:

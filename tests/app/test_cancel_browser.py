@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, TimeoutError, expect
+from playwright.sync_api import Page, expect
 
 from dpsynth_core.diagnostics import DIAGNOSTICS
 from dpsynth_core.mechanisms import MECHANISMS
@@ -47,33 +47,37 @@ def cancel(page: Page, what: str) -> float:
     began = time.monotonic()
     button.click()
     expect(page.get_by_text(f"{what} was cancelled.")).to_be_visible()
-    return time.monotonic() - began
+    taken = time.monotonic() - began
+    print(f"{what} was cancelled after {taken:.2f} s")
+    return taken
 
 
-def test_every_mechanism_is_cancelled_within_two_seconds(visit: Visit) -> None:
-    page = with_many_rows(visit())
-    taken, refused, ended = {}, [], []
-    for key, kind in MECHANISMS.items():
-        go(page, "Mechanism")
-        expect(page.get_by_role("heading", name="What to expect")).to_be_visible()
-        if not quiet(page).get_by_role("button", name=f"{kind.title} is chosen", exact=True).count():
-            press(page, f"Choose {kind.title}")
-        go(page, "Synthesize")
-        expect(page.get_by_role("heading", name="What will be made")).to_be_visible()
-        fill_in(quiet(page).get_by_role("spinbutton", name="Synthetic tables"), "20")
-        if quiet(page).get_by_role("button", name="Synthesize", exact=True).is_disabled():
-            refused.append(key)
-            continue
-        press(page, "Synthesize")
-        try:
-            page.get_by_text(re.compile(r"table \d+ of 20")).wait_for(timeout=MINUTE / 3)
-        except TimeoutError:
-            ended.append(key)  # before anybody could have pressed the button
-            continue
-        taken[key] = cancel(page, "The run")
-    print({key: round(seconds, 2) for key, seconds in taken.items()}, "refused:", refused, "ended:", ended)
-    assert len(taken) > len(MECHANISMS) / 2
-    assert max(taken.values()) < PROMISED, taken
+def running(page: Page) -> bool:
+    """Whether the run has come as far as its tables; False if it had ended before anybody could press the button."""
+    stage = page.get_by_text(re.compile(r"table \d+ of 20"))
+    expect(stage.or_(page.get_by_role("heading", name="The synthetic table")).first).to_be_visible(timeout=5 * MINUTE)
+    return stage.count() > 0
+
+
+@pytest.mark.parametrize("key", MECHANISMS)
+def test_every_mechanism_is_cancelled_within_two_seconds(visit: Visit, key: str) -> None:
+    page, kind = with_many_rows(visit()), MECHANISMS[key]
+    go(page, "Mechanism")
+    expect(page.get_by_role("heading", name="What to expect")).to_be_visible()
+    if not quiet(page).get_by_role("button", name=f"{kind.title} is chosen", exact=True).count():
+        press(page, f"Choose {kind.title}")
+    go(page, "Synthesize")
+    expect(page.get_by_role("heading", name="What will be made")).to_be_visible()
+    refusal = quiet(page).get_by_text("Please correct the parameters on the Mechanism page.")
+    copies = page.get_by_role("spinbutton", name="Synthetic tables")
+    expect(refusal.or_(copies).first).to_be_visible()
+    if copies.count():
+        fill_in(copies, "20")
+    if refusal.count() or quiet(page).get_by_role("button", name="Synthesize", exact=True).is_disabled():
+        pytest.skip(f"{kind.title} refuses this table, so there is nothing to cancel")
+    press(page, "Synthesize")
+    assert running(page), "20 tables were made before anybody could press the button"
+    assert cancel(page, "The run") < PROMISED
 
 
 def test_every_diagnostic_is_cancelled_within_two_seconds(visit: Visit) -> None:

@@ -83,13 +83,13 @@ def test_whoever_only_looks_does_not_queue_behind_a_writer(
     """Every page opens the ledger: with many visitors, opening it as a writer would make them wait for each other."""
     file = tmp_path / "ledger.db"
     Ledger(f"sqlite:///{file}", key=key).open_account("table", total=Budget.of(1))
-    DecisionStore(f"sqlite:///{file}")
+    DecisionStore(Ledger(f"sqlite:///{file}", key=key))
     monkeypatch.setattr("dpsynth_core.ledger.database.SQLITE_WAIT_SECONDS", 0.1)
     writer = sqlite3.connect(file, isolation_level=None)
     writer.execute("BEGIN IMMEDIATE")
     try:
         assert account_in(Ledger(f"sqlite:///{file}", key=key)).total == Budget.of(1)
-        assert DecisionStore(f"sqlite:///{file}").history("table") == ()
+        assert DecisionStore(Ledger(f"sqlite:///{file}", key=key)).history("table") == ()
         with pytest.raises(LedgerError, match="locked"):
             Ledger(f"sqlite:///{file}", key=key).open_account("another", total=Budget.of(1))
     finally:

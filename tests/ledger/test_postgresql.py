@@ -60,7 +60,7 @@ def test_eight_at_once(ledger: Ledger) -> None:
         thread.join(120)
     assert not problems
     assert spent(ledger) == 80
-    assert ledger.check().position == 1 + 80 * 2
+    assert ledger.check().position == 2 + 80 * 2
 
 
 def test_a_restart_midway_loses_nothing_and_doubles_nothing(ledger: Ledger, server: PostgreSQL) -> None:
@@ -109,5 +109,5 @@ def test_an_edit_is_noticed(ledger: Ledger, server: PostgreSQL) -> None:
 def test_an_emptied_database_is_noticed(ledger: Ledger, server: PostgreSQL) -> None:
     with sa.create_engine(server.url).begin() as connection:
         connection.execute(sa.text("TRUNCATE dpsynth_accounts, dpsynth_chain CASCADE"))
-    with pytest.raises(LedgerError, match="has 0 records, but had 1"):
+    with pytest.raises(LedgerError, match="has 0 records, but had 2"):
         ledger.account("table")

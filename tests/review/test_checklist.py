@@ -172,7 +172,7 @@ def test_the_ledger_must_have_charged_the_estimates_that_a_run_uses(tmp_path: Pa
 
 def test_a_decision_keeps_what_it_was_made_by(tmp_path: Path) -> None:
     paid(path=tmp_path)
-    store = DecisionStore(f"sqlite:///{tmp_path}/ledger.db")
+    store = DecisionStore(Ledger(f"sqlite:///{tmp_path}/ledger.db"))
     store.record("x", replace(ruled(good()), chosen_by="public facts only").to_row(), ticket="1")
     assert Decision.from_row(store.history("x")[0]).chosen_by == "public facts only"
     row = ruled(good()).to_row()
@@ -420,7 +420,7 @@ def books(tmp_path: Path) -> tuple[Ledger, DecisionStore]:
     url = f"sqlite:///{tmp_path}/ledger.db"
     ledger = Ledger(url)
     ledger.open_account("x", total=Budget.of(3))
-    return ledger, DecisionStore(url)
+    return ledger, DecisionStore(Ledger(url))
 
 
 def decisions(store: DecisionStore) -> tuple[Decision, ...]:
@@ -455,7 +455,7 @@ def test_a_ledger_from_before_decisions_learns_to_keep_them(tmp_path: Path) -> N
     Ledger(url).open_account("x", total=Budget.of(3))
     with sa.create_engine(url).begin() as connection:
         connection.execute(sa.text("drop table if exists dpsynth_decisions"))
-    store = DecisionStore(url)
+    store = DecisionStore(Ledger(url))
     store.record("x", ruled(good()).to_row(), ticket="1")
     assert len(store.history("x")) == 1
 
