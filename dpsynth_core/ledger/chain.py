@@ -48,7 +48,11 @@ START = Link(position=0, digest="")
 
 
 def key_digest(key: bytes) -> str:
-    """By which a ledger recognises its key."""
+    """By which a ledger recognises its key.
+
+    >>> key_digest(b"one key") == key_digest(b"another")
+    False
+    """
     return hmac.new(key, b"dpsynth ledger key", hashlib.sha256).hexdigest()
 
 
