@@ -29,7 +29,7 @@ class PrefetchedLaplace:
         self._thread.start()
 
     def _fill(self) -> None:
-        measurement, zeros = opendp_laplace(self.scale), [0] * CHUNK
+        measurement, zeros = opendp_laplace(self.scale), np.zeros(CHUNK, dtype=np.int64)
         while not self._wanted.is_set() and len(self._drawn) * CHUNK < self._size:
             self._drawn.append(np.array(measurement(zeros), dtype=np.int64))
 

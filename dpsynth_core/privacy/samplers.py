@@ -70,10 +70,11 @@ def over_cores(measurement: Any, values: IntArray) -> IntArray:
     """What an OpenDP measurement releases of the values, whatever their shape."""
     if not values.size:
         return values.copy()
-    # OpenDP works outside the interpreter's lock, so a long vector is shared out over the cores.
+    # OpenDP works outside the interpreter's lock, so a long vector is shared out over the cores. It takes arrays as
+    # they are; a list would be checked number by number under the lock.
     parts = np.array_split(values.ravel(), min(os.cpu_count() or 1, 1 + values.size // VALUES_PER_THREAD))
     with ThreadPoolExecutor(len(parts)) as pool:
-        noisy = list(pool.map(measurement, (part.tolist() for part in parts)))
+        noisy = list(pool.map(measurement, parts))
     return np.concatenate([np.array(part, dtype=np.int64) for part in noisy]).reshape(values.shape)
 
 

@@ -3,6 +3,9 @@
 A box's count is the sum of its halves' counts, and both were measured. Going up, a box's own measurements and the sum
 of its halves are averaged by inverse variance; going down, what is left over is shared between the halves in proportion
 to their variances. That is the weighted least-squares solution on a tree (Hay et al. 2010, for unequal variances).
+
+Boxes are taken in the order in which the tree was grown: the halves of the boxes that split, pair after pair, then
+what was passed on. So nothing has to be looked up.
 """
 
 from __future__ import annotations
@@ -14,34 +17,28 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth_core.arrays import FloatArray, IntArray
-from dpsynth_core.mechanisms.kd_tree.growth import Leaves, Level
+from dpsynth_core.arrays import FloatArray
+from dpsynth_core.mechanisms.kd_tree.growth import Level
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Estimates:
-    """Boxes of one depth, sorted by prefix, with what is known of each."""
+    """What is known of the boxes of one depth."""
 
-    prefix: IntArray
     value: FloatArray
     variance: FloatArray
 
-    @classmethod
-    def of(cls, prefix: IntArray, value: FloatArray, variance: FloatArray) -> _Estimates:
-        order = np.argsort(prefix)
-        return cls(prefix=prefix[order], value=value[order], variance=variance[order])
-
-    def find(self, prefix: IntArray) -> IntArray:
-        return np.searchsorted(self.prefix, prefix).astype(np.int64)
+    def halves(self, parents: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Values of left and right halves, and their variances."""
+        end = 2 * parents
+        return self.value[:end:2], self.value[1:end:2], self.variance[:end:2], self.variance[1:end:2]
 
 
 def consistent_counts(
-    leaves: Leaves,
     levels: Sequence[Level],
     measured: NDArray[np.int64],
     *,
     leaf_variance: float,
-    stop: int,
     stand_out: float = -math.inf,
 ) -> FloatArray:
     """Counts of the listed leaves that agree with every noisy count on the way down to them.
@@ -51,70 +48,60 @@ def consistent_counts(
     where neither does the rows are spread over both.
 
     Args:
-        leaves: The boxes of the tree.
-        levels: Its decisions with the noisy counts taken of inner boxes, from the root down.
-        measured: Noisy count of each listed leaf.
+        levels: The tree's decisions with the noisy counts taken of inner boxes, from the root down.
+        measured: Noisy count of each listed leaf, in the tree's order.
         leaf_variance: Of the leaf measurements.
-        stop: Depth of the deepest leaves.
         stand_out: Standard deviations that a half must reach; without it, plain least squares.
     """
-    below = _finished(leaves, measured, leaf_variance, stop)
-    trail = [below]
-    for level in reversed(levels):
-        below = _up(level, below, _finished(leaves, measured, leaf_variance, level.depth))
-        trail.append(below)
-    final = trail.pop()
-    out = np.zeros(len(measured))
+    ends = np.cumsum([np.count_nonzero(~level.split) for level in levels], dtype=np.int64)
+    *finished, deepest = np.split(measured.astype(np.float64), ends)
+    below = _Estimates(value=deepest, variance=np.full(len(deepest), leaf_variance))
+    trail = []
+    for level, leaf_values in zip(reversed(levels), reversed(finished), strict=True):
+        decided = _up(level, below, leaf_values, leaf_variance)
+        trail.append((decided, below))
+        below = _Estimates(
+            value=_merged(level, decided.value, below.value), variance=_merged(level, decided.variance, below.variance)
+        )
+    final, out = below.value, []
     for level in levels:
-        here = leaves.depth == level.depth
-        out[here] = final.value[final.find(leaves.prefix[here])]
-        final = _down(level, final, trail.pop(), stand_out)
-    here = leaves.depth == stop
-    out[here] = final.value[final.find(leaves.prefix[here])]
+        decided, below = trail.pop()
+        # An empty box that is listed from here on has nothing above it to agree with.
+        own = np.append(final[level.asked], decided.value[np.count_nonzero(level.asked) :])
+        out.append(own[~level.split])
+        final = np.append(_down(own[level.split], below, stand_out), final[~level.asked])
+    return np.concatenate([*out, final])
+
+
+def _up(level: Level, below: _Estimates, leaf_values: FloatArray, leaf_variance: float) -> _Estimates:
+    """What is known of the boxes that took a decision, from their own measurements and from below."""
+    left, right, left_variance, right_variance = below.halves(np.count_nonzero(level.split))
+    other_value, other_variance = np.empty(len(level.split)), np.full(len(level.split), leaf_variance)
+    other_value[~level.split] = leaf_values
+    other_value[level.split], other_variance[level.split] = left + right, left_variance + right_variance
+    weight = other_variance / (other_variance + level.variance)
+    value = weight * level.noisy + (1 - weight) * other_value
+    return _Estimates(value=value, variance=(1 - weight) * other_variance)
+
+
+def _merged(level: Level, decided: FloatArray, below: FloatArray) -> FloatArray:
+    """By box of a level, in the order of the level above: what took a decision, and what was passed on."""
+    out = np.empty(len(level.asked))
+    out[level.asked] = decided[: np.count_nonzero(level.asked)]
+    out[~level.asked] = below[2 * np.count_nonzero(level.split) :]
     return out
 
 
-def _finished(leaves: Leaves, measured: NDArray[np.int64], variance: float, depth: int) -> _Estimates:
-    here = leaves.depth == depth
-    value = measured[here].astype(np.float64)
-    return _Estimates.of(leaves.prefix[here], value, np.full(len(value), variance))
-
-
-def _up(level: Level, below: _Estimates, finished: _Estimates) -> _Estimates:
-    """What is known of the boxes of a level from their own measurements and from below."""
-    other_value, other_variance = np.empty(len(level.prefix)), np.empty(len(level.prefix))
-    leaf = ~level.split
-    own = finished.find(level.prefix[leaf])
-    other_value[leaf], other_variance[leaf] = finished.value[own], finished.variance[own]
-    left = below.find(level.prefix[level.split] << 1)
-    other_value[level.split] = below.value[left] + below.value[left + 1]
-    other_variance[level.split] = below.variance[left] + below.variance[left + 1]
-    weight = other_variance / (other_variance + level.variance)
-    value = weight * level.noisy + (1 - weight) * other_value
-    passed = below.find(level.passed << 1)
-    return _Estimates.of(
-        np.concatenate([level.prefix, level.passed]),
-        np.concatenate([value, below.value[passed]]),
-        np.concatenate([(1 - weight) * other_variance, below.variance[passed]]),
-    )
-
-
-def _down(level: Level, above: _Estimates, below: _Estimates, stand_out: float) -> _Estimates:
-    """The final values one level further down."""
-    value = below.value.copy()
-    parents = level.prefix[level.split]
-    left = below.find(parents << 1)
-    total = below.variance[left] + below.variance[left + 1]
-    whole = above.value[above.find(parents)]
-    rest = whole - below.value[left] - below.value[left + 1]
-    first = value[left] + rest * below.variance[left] / total
+def _down(whole: FloatArray, below: _Estimates, stand_out: float) -> FloatArray:
+    """The final values of the halves, given those of the boxes that split."""
+    left, right, left_variance, right_variance = below.halves(len(whole))
+    total = left_variance + right_variance
+    rest = whole - left - right
+    first = left + rest * left_variance / total
     if stand_out >= 0:
         whole = np.maximum(whole, 0.0)
         least = stand_out * np.sqrt(total)
         faint, other_faint = first < least, whole - first < least
         first = np.where(faint & other_faint, whole / 2, np.where(faint, 0.0, np.where(other_faint, whole, first)))
         first = np.clip(first, 0.0, whole)
-    value[left], value[left + 1] = first, whole - first
-    passed = below.find(level.passed << 1)
-    value[passed] = above.value[above.find(level.passed)]
-    return _Estimates(prefix=below.prefix, value=value, variance=below.variance)
+    return np.stack([first, whole - first], 1).ravel()

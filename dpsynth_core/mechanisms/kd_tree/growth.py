@@ -67,8 +67,9 @@ class Level:
     """Their noisy counts, where those were paid for."""
     variance: FloatArray
     """Of the noisy counts; infinite where there is none."""
-    passed: IntArray
-    """Listed boxes that were passed on without a question."""
+    asked: NDArray[np.bool_]
+    """Of the halves of the level above, in order, then of what that passed on: which took a decision. These come first
+    in ``prefix``, then empty boxes that are listed from here on; the others are passed on, as they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,7 +210,7 @@ def grow(coding: Coding, codes: IntArray, *, free: int, stop: int, rule: SplitRu
             counts=deciding.counts,
             noisy=np.append(noisy, extra_noisy),
             variance=np.full(len(split), rule.variance),
-            passed=passed.prefix,
+            asked=asked,
         )
         levels.append(level)
         finished.append((depth, deciding.take(~split)))

@@ -155,9 +155,7 @@ class KDTree(Mechanism):
         threshold, noisy = self._count_leaves(leaves, noise, remaining, table.n)
         progress("Making the counts agree", 0.9)
         variance = laplace_variance(HISTOGRAM_SENSITIVITY / remaining.epsilon)
-        values = consistent_counts(
-            leaves, levels, noisy.values, stop=stop, stand_out=self.stand_out, leaf_variance=variance
-        )
+        values = consistent_counts(levels, noisy.values, stand_out=self.stand_out, leaf_variance=variance)
         # That a box of the first depth is listed may only mean that it holds rows, so it gets what a hidden one gets:
         # its leaf count alone, and the threshold. All others are listed because of splits, which are paid for.
         first = leaves.decisions == 0

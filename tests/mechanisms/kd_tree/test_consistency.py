@@ -18,7 +18,7 @@ from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
 from tests.tables.boxes import Side, table_of
 
-Measured = tuple[Leaves, list[Level], np.ndarray, float, int]
+Measured = tuple[Leaves, list[Level], np.ndarray, float]
 
 sides = st.lists(
     st.builds(Side, st.integers(1, 6), nullable=st.booleans(), label=st.booleans()), min_size=1, max_size=3
@@ -44,7 +44,7 @@ def measured_trees(draw: st.DrawFn) -> Measured:
         noisy = np.where(np.isfinite(variance), level.counts + generator.integers(-9, 10, len(level.prefix)), 0.0)
         levels.append(replace(level, variance=variance, noisy=noisy))
     measured = leaves.counts + generator.integers(-9, 10, len(leaves.counts))
-    return leaves, levels, measured, draw(st.sampled_from([0.3, 2.0, 30.0])), stop
+    return leaves, levels, measured, draw(st.sampled_from([0.3, 2.0, 30.0]))
 
 
 def inside(leaves: Leaves, depth: int, prefix: int) -> np.ndarray:
@@ -70,8 +70,8 @@ def least_squares(leaves: Leaves, levels: list[Level], measured: np.ndarray, lea
 @settings(max_examples=60)
 @given(measured_trees())
 def test_without_stand_out_it_is_weighted_least_squares(tree: Measured) -> None:
-    leaves, levels, measured, variance, stop = tree
-    counts = consistent_counts(leaves, levels, measured, leaf_variance=variance, stop=stop)
+    leaves, levels, measured, variance = tree
+    counts = consistent_counts(levels, measured, leaf_variance=variance)
     assert np.allclose(counts, least_squares(leaves, levels, measured, variance), atol=1e-6)
 
 
@@ -80,9 +80,9 @@ def test_without_stand_out_it_is_weighted_least_squares(tree: Measured) -> None:
 def test_with_stand_out_rows_are_moved_between_halves_and_never_lost_or_negative(
     tree: Measured, stand_out: float
 ) -> None:
-    leaves, levels, measured, variance, stop = tree
-    plain = consistent_counts(leaves, levels, measured, leaf_variance=variance, stop=stop)
-    counts = consistent_counts(leaves, levels, measured, leaf_variance=variance, stop=stop, stand_out=stand_out)
+    leaves, levels, measured, variance = tree
+    plain = consistent_counts(levels, measured, leaf_variance=variance)
+    counts = consistent_counts(levels, measured, leaf_variance=variance, stand_out=stand_out)
     assert np.isfinite(counts).all()
     free = leaves.hidden.depth
     top = leaves.prefix >> (leaves.depth - free)
@@ -98,10 +98,10 @@ def test_with_stand_out_rows_are_moved_between_halves_and_never_lost_or_negative
 @settings(max_examples=30)
 @given(measured_trees())
 def test_a_half_that_stands_out_keeps_its_least_squares_count(tree: Measured) -> None:
-    leaves, levels, measured, variance, stop = tree
+    _, levels, measured, variance = tree
     far = measured + 10_000
     lifted = [replace(level, variance=np.full(len(level.prefix), np.inf), noisy=level.noisy * 0) for level in levels]
-    plain = consistent_counts(leaves, lifted, far, leaf_variance=variance, stop=stop)
-    counts = consistent_counts(leaves, lifted, far, leaf_variance=variance, stop=stop, stand_out=1.5)
+    plain = consistent_counts(lifted, far, leaf_variance=variance)
+    counts = consistent_counts(lifted, far, leaf_variance=variance, stand_out=1.5)
     assert np.allclose(plain, far)
     assert np.allclose(counts, plain)
