@@ -38,8 +38,11 @@ from dpsynth_core.privacy.accounting import (
 )
 from dpsynth_core.privacy.budget import Amount, Budget, Guarantee, exact, float_up
 from dpsynth_core.privacy.laplace import HISTOGRAM_SENSITIVITY
-from dpsynth_core.privacy.prefetch import PrefetchedLaplace
+from dpsynth_core.privacy.prefetch import PrefetchedLaplace, PrefetchedUniform
 from dpsynth_core.privacy.primitives import Call, Charge, Output, Pick, ScoredCall, SparseNoisy, Walk
+
+MAX_PREFETCHED = 16_000_000
+"""Uniform numbers that may wait to be used: 128 megabytes."""
 
 
 class Noise(ABC):
@@ -125,6 +128,9 @@ class Noise(ABC):
 
         It is not charged, no law depends on it, and a source may ignore it.
         """
+
+    def prefetch_uniform(self, size: int, times: int) -> None:  # noqa: B027  optional
+        """Say that about so many times so many uniform numbers will be asked for; the same holds."""
 
     def open_gaussian(self, *, epsilon: Amount, delta: Amount, label: str) -> Charge:
         """Pay once for draws of Gaussian noise and selections that follow; pass the charge to each of them.
@@ -387,6 +393,11 @@ class SamplingNoise(Noise):
     def _select(self, call: ScoredCall[int]) -> int: ...
 
 
+def _keyed_generator() -> np.random.Generator:
+    # The key itself, not a seed that a weaker generator would stretch.
+    return np.random.Generator(AESCounter(key=secrets.randbits(128)))
+
+
 class SecureNoise(SamplingNoise):
     """Noise for releases: exact, from the operating system's randomness, impossible to seed or repeat."""
 
@@ -394,18 +405,21 @@ class SecureNoise(SamplingNoise):
 
     def __init__(self, budget: Budget) -> None:
         super().__init__(budget)
-        # The key itself, not a seed that a weaker generator would stretch.
-        self._generators = [
-            np.random.Generator(AESCounter(key=secrets.randbits(128))) for _ in range(os.cpu_count() or 1)
-        ]
+        self._generators = [_keyed_generator() for _ in range(os.cpu_count() or 1)]
         self._generator = self._generators[0]
         self._prefetched: PrefetchedLaplace | None = None
+        self._uniforms: PrefetchedUniform | None = None
 
     def prefetch_laplace(self, size: int, *, sensitivity: Amount, epsilon: Amount) -> None:
         """Draw in the background what will be added later."""
         if size >= samplers.VALUES_PER_THREAD:
             scale = exact(sensitivity, parameter="sensitivity") / exact(epsilon, parameter="epsilon")
             self._prefetched = PrefetchedLaplace(float_up(scale), size)
+
+    def prefetch_uniform(self, size: int, times: int) -> None:
+        """Draw in the background what will be asked for later."""
+        if size >= samplers.FLOATS_PER_THREAD:
+            self._uniforms = PrefetchedUniform(_keyed_generator(), size, min(times, MAX_PREFETCHED // size))
 
     def _add_laplace(self, values: IntArray, scale: float) -> IntArray:
         if self._prefetched is None or self._prefetched.scale != scale:
@@ -417,7 +431,8 @@ class SecureNoise(SamplingNoise):
         return samplers.over_cores(samplers.opendp_gaussian(scale), values)
 
     def _uniform(self, size: int) -> FloatArray:
-        return samplers.uniform(self._generators, size)
+        ready = self._uniforms.take() if self._uniforms is not None and self._uniforms.size == size else None
+        return samplers.uniform(self._generators, size) if ready is None else ready
 
     def _select(self, call: ScoredCall[int]) -> int:
         exponential = not isinstance(call, primitives.PermuteAndFlip)

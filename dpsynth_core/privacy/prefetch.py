@@ -1,20 +1,23 @@
-"""Noise that is drawn while there is other work to do.
+"""Randomness that is drawn while there is other work to do.
 
-Discrete Laplace noise does not depend on what it is added to, so a run that knows the scale of a later draw may have
-the noise made meanwhile, on another core. Every value is handed out once.
+Neither discrete Laplace noise nor uniform numbers depend on what they are used for, so a run that knows what it will
+ask for may have it drawn meanwhile, on another core. Every value is handed out once.
 """
 
 from __future__ import annotations
 
-from threading import Event, Thread
+import os
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock, Thread
 
 import numpy as np
 
-from dpsynth_core.arrays import IntArray
+from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.privacy.samplers import opendp_laplace, over_cores
 
-CHUNK = 2_048
-"""Draws between two looks at whether the rest is still wanted."""
+CHUNK = 1_024
+"""Draws of noise between two looks at whether more is wanted."""
 
 
 class PrefetchedLaplace:
@@ -23,22 +26,56 @@ class PrefetchedLaplace:
     def __init__(self, scale: float, size: int) -> None:
         self.scale = scale
         self._size = size
-        self._wanted = Event()
+        self._lock = Lock()
+        self._begun = 0
         self._drawn: list[IntArray] = []
         self._thread = Thread(target=self._fill, daemon=True)
         self._thread.start()
 
     def _fill(self) -> None:
         measurement, zeros = opendp_laplace(self.scale), np.zeros(CHUNK, dtype=np.int64)
-        while not self._wanted.is_set() and len(self._drawn) * CHUNK < self._size:
+        while self._begin():
             self._drawn.append(np.array(measurement(zeros), dtype=np.int64))
 
+    def _begin(self) -> bool:
+        """Whether another chunk is wanted; then the caller draws it."""
+        with self._lock:
+            wanted = self._begun * CHUNK < self._size
+            self._begun += wanted
+        return wanted
+
     def add_to(self, values: IntArray) -> IntArray:
-        """The values with noise: what is ready, then more drawn now. Nothing is left for another call."""
-        self._wanted.set()
+        """The values with noise: what is ready, and more drawn now by all cores. Nothing is left for another call."""
+        with self._lock:
+            self._size = values.size
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for filled in [pool.submit(self._fill) for _ in range((os.cpu_count() or 1) - 1)]:
+                filled.result()
         self._thread.join()
         drawn = np.concatenate([np.zeros(0, dtype=np.int64), *self._drawn])[: values.size]
         self._drawn = []
         flat = values.ravel()
+        # Nothing is missing unless the thread in the background has failed.
         rest = over_cores(opendp_laplace(self.scale), flat[drawn.size :])
         return np.concatenate([flat[: drawn.size] + drawn, rest]).reshape(values.shape)
+
+
+class PrefetchedUniform:
+    """Uniform numbers from [0, 1), drawn in the background by a generator of their own, in arrays of one size."""
+
+    def __init__(self, generator: np.random.Generator, size: int, times: int) -> None:
+        self.size = size
+        self._generator = generator
+        self._ready: deque[FloatArray] = deque()
+        Thread(target=self._fill, args=(times,), daemon=True).start()
+
+    def _fill(self, times: int) -> None:
+        for _ in range(times):
+            self._ready.append(self._generator.random(self.size))
+
+    def take(self) -> FloatArray | None:
+        """An array that is ready and now belongs to the caller; None if there is none."""
+        try:
+            return self._ready.popleft()
+        except IndexError:
+            return None

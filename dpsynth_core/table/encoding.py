@@ -142,7 +142,7 @@ class RealCodec(Codec):
 
     def _fit(self, raw: FloatArray, missing: BoolArray) -> tuple[FloatArray, BoolArray]:
         low, high = self._bounds
-        inside = np.clip(raw, low, high)
+        inside = np.clip(raw, low, high, out=raw)  # in place: `_read` has made it for this
         inside[missing] = low + (high - low) / 2
         return inside, missing
 

@@ -13,7 +13,8 @@ from scipy import stats
 
 from dpsynth_core.errors import BudgetError, ParameterError
 from dpsynth_core.privacy.budget import Budget, Guarantee
-from dpsynth_core.privacy.noise import Noise, SecureNoise, SeededNoise
+from dpsynth_core.privacy.noise import MAX_PREFETCHED, Noise, SecureNoise, SeededNoise
+from dpsynth_core.privacy.prefetch import PrefetchedLaplace
 from dpsynth_core.privacy.primitives import Laplace
 from dpsynth_core.privacy.recording import Recorder, Replay, ReplayMismatchError
 from dpsynth_core.privacy.samplers import COIN_BITS, reaches
@@ -64,6 +65,39 @@ def test_noise_that_was_prefetched_follows_the_same_law_and_is_used_once(source:
         assert chi_square(drawn.ravel(), 2.0) > ALPHA
     # Equal noise would agree everywhere, independent noise of this scale in about one place of eight.
     assert np.mean(first[0] == second[0]) < 0.2
+
+
+def test_noise_is_added_to_every_value_even_if_nothing_was_drawn_in_the_background(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(PrefetchedLaplace, "_fill", lambda _: None)
+    noise = SecureNoise(PLENTY)
+    noise.prefetch_laplace(20_000, sensitivity=2, epsilon=1)
+    zeros = np.zeros(30_000, dtype=np.int64)
+    assert chi_square(noise.laplace(zeros, sensitivity=2, epsilon=1, label="test"), 2.0) > ALPHA
+
+
+@sources
+def test_uniform_numbers_that_were_prefetched_follow_the_same_law_and_are_used_once(source: Source) -> None:
+    noise, size = source(PLENTY), 250_000
+    noise.prefetch_uniform(size, 2)
+    drawn = [noise.uniform(size) for _ in range(5)]
+    assert len(np.unique(np.concatenate(drawn))) > 5 * size - 10  # an equal pair is rare
+    for numbers in drawn:
+        assert numbers.shape == (size,)
+        assert stats.kstest(numbers, "uniform").pvalue > ALPHA
+    assert len(noise.uniform(7)) == 7
+
+
+def test_what_is_prefetched_waits_within_bounds_and_changes_nothing_in_a_seeded_run() -> None:
+    noise = SecureNoise(PLENTY)
+    noise.prefetch_uniform(MAX_PREFETCHED + 1, 3)
+    assert noise._uniforms is not None
+    assert noise._uniforms.take() is None
+    plain, told = (SeededNoise(PLENTY, seed=5) for _ in range(2))
+    told.prefetch_uniform(300_000, 2)
+    told.prefetch_laplace(30_000, sensitivity=2, epsilon=1)
+    assert np.array_equal(plain.uniform(300_000), told.uniform(300_000))
 
 
 def test_the_law_test_rejects_a_scale_ten_percent_off() -> None:

@@ -144,7 +144,8 @@ class KDTree(Mechanism):
         last = self.plan(table.schema, table.n, noise.budget).stages[-1]
         noise.prefetch_laplace(table.n // ROWS_PER_LEAF, sensitivity=HISTOGRAM_SENSITIVITY, epsilon=last.epsilon)
         coding = Coding.of(table.schema)
-        codes = np.sort(coding.codes(table))
+        codes = coding.codes(table)
+        codes.sort()
         free, stop = self._depths(table.schema, coding)
         splitting, counting = self._shares(noise.budget, stop - free)
         progress("Deciding which boxes to split", 0.2)
@@ -154,6 +155,8 @@ class KDTree(Mechanism):
         levels, remaining = self._count_inner(leaves.levels, noise, counting, len(coding.halvings))
         threshold, noisy = self._count_leaves(leaves, noise, remaining, table.n)
         progress("Making the counts agree", 0.9)
+        if self.placement == "uniform":  # rows will be drawn from the boxes next
+            noise.prefetch_uniform(self.rows or table.n, len(coding.halvings))
         variance = laplace_variance(HISTOGRAM_SENSITIVITY / remaining.epsilon)
         values = consistent_counts(levels, noisy.values, stand_out=self.stand_out, leaf_variance=variance)
         # That a box of the first depth is listed may only mean that it holds rows, so it gets what a hidden one gets:
