@@ -75,7 +75,7 @@ def consistent_counts(
 
 def _up(level: Level, below: _Estimates, leaf_values: FloatArray, leaf_variance: float) -> _Estimates:
     """What is known of the boxes that took a decision, from their own measurements and from below."""
-    left, right, left_variance, right_variance = below.halves(np.count_nonzero(level.split))
+    left, right, left_variance, right_variance = below.halves(int(np.count_nonzero(level.split)))
     other_value, other_variance = np.empty(len(level.split)), np.full(len(level.split), leaf_variance)
     other_value[~level.split] = leaf_values
     other_value[level.split], other_variance[level.split] = left + right, left_variance + right_variance
