@@ -52,6 +52,12 @@ def consistent_counts(
         measured: Noisy count of each listed leaf, in the tree's order.
         leaf_variance: Of the leaf measurements.
         stand_out: Standard deviations that a half must reach; without it, plain least squares.
+
+    Example:
+        >>> box = {"prefix": np.array([0]), "counts": np.array([9]), "split": np.ones(1, bool), "asked": np.ones(1, bool)}
+        >>> root = Level(depth=0, noisy=np.array([10.0]), variance=np.array([2.0]), **box)
+        >>> consistent_counts([root], np.array([5, 3]), leaf_variance=1.0).tolist()  # 10 above, 5 + 3 below
+        [5.5, 3.5]
     """
     ends = np.cumsum([np.count_nonzero(~level.split) for level in levels], dtype=np.int64)
     *finished, deepest = np.split(measured.astype(np.float64), ends)

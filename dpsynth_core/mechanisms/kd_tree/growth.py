@@ -148,7 +148,8 @@ class HiddenBoxes:
             # An axis that was passed and is asked again would be single and not single at once: no such box.
             keep = single if axis != asked else ~single if asked not in passed else np.zeros_like(single)
             chosen[axis] = chosen[axis][keep]
-        return chosen, math.prod(len(strings) for strings in chosen) - self._listed_among(chosen)
+        total = math.prod(len(strings) for strings in chosen)
+        return chosen, total - self._listed_among(chosen) if total else 0
 
     def _listed_among(self, chosen: list[IntArray]) -> int:
         inside = np.ones(len(self._listed), dtype=np.bool_)

@@ -115,12 +115,9 @@ class Coding:
 
     def codes(self, table: PrivateTable) -> IntArray:
         """Every row's code, unsorted."""
-        code, bits = np.zeros(table.n, dtype=np.int64), np.empty(table.n, dtype=np.int64)
+        code = np.zeros(table.n, dtype=np.int64)
         for i, halving in enumerate(self.halvings):
-            spread = self._spread(i, halving.strings, halving.bits, self.bits)
-            # NumPy writes straight to `out` only if it may clip; there is nothing to clip, as every slot has a string.
-            np.take(spread, halving.axis.locate(table), out=bits, mode="clip")
-            code |= bits
+            halving.axis.add_bits(code, self._spread(i, halving.strings, halving.bits, self.bits), table)
         return code
 
     def _spread(self, axis: int, strings: IntArray, length: int, depth: int) -> IntArray:

@@ -72,6 +72,16 @@ class Axis:
             slot = values.astype(np.int64)
         return slot if positions.missing is None else np.where(positions.missing, self.slots, slot)
 
+    def add_bits(self, code: IntArray, bits: IntArray, table: PrivateTable) -> None:
+        """Set in each row's code the bits that are given for its slot."""
+        positions = table.positions(self.column.name)
+        if self.column.is_numeric and self.column.lattice is None and positions.missing is None:
+            from dpsynth_core.mechanisms.partition.loops import add_real_bits  # noqa: PLC0415  loads the compiler
+
+            add_real_bits(code, bits, positions.values.astype(np.float64, copy=False), *self._bounds)
+        else:
+            code |= bits[self.locate(table)]
+
     @property
     def _bounds(self) -> tuple[float, float]:
         return float(self.column.lower), float(self.column.upper)  # type: ignore[arg-type]

@@ -18,6 +18,14 @@ def real_slots(values: FloatArray, low: float, high: float, slots: int) -> IntAr
 
 
 @compiled
+def add_real_bits(code: IntArray, bits: IntArray, values: FloatArray, low: float, high: float) -> None:
+    """Set in each row's code the bits of its slot: ``code |= bits[real_slots(values, ...)]`` in one pass."""
+    slots = len(bits)
+    for row in range(len(values)):
+        code[row] |= bits[min(int((values[row] - low) / (high - low) * slots), slots - 1)]
+
+
+@compiled
 def stretched(drawn: FloatArray, width: FloatArray, start: FloatArray, top: float, box: IntArray) -> FloatArray:
     """Reals from [0, 1) laid over each row's range, in place."""
     for row in range(len(box)):
@@ -29,4 +37,5 @@ def warm_up() -> None:
     """Compile the loops."""
     one, first = np.zeros(1), np.zeros(1, dtype=np.int64)
     real_slots(one, 0.0, 1.0, 1)
+    add_real_bits(first, first, one, 0.0, 1.0)
     stretched(one, one, one, 1.0, first)
