@@ -54,8 +54,8 @@ def consistent_counts(
         stand_out: Standard deviations that a half must reach; without it, plain least squares.
 
     Example:
-        >>> box = {"prefix": np.array([0]), "counts": np.array([9]), "split": np.ones(1, bool), "asked": np.ones(1, bool)}
-        >>> root = Level(depth=0, noisy=np.array([10.0]), variance=np.array([2.0]), **box)
+        >>> box = {"depth": 0, "prefix": np.zeros(1, int), "counts": np.array([9]), "noisy": np.array([10.0])}
+        >>> root = Level(**box, variance=np.array([2.0]), split=np.array([True]), asked=np.array([True]))
         >>> consistent_counts([root], np.array([5, 3]), leaf_variance=1.0).tolist()  # 10 above, 5 + 3 below
         [5.5, 3.5]
     """
