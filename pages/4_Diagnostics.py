@@ -10,7 +10,16 @@ heading("Diagnostics")
 
 from dpsynth_core.diagnostics import DIAGNOSTICS
 from pages.shared.diagnostics.advice_view import show_advice
-from pages.shared.diagnostics.view import ask_columns, ask_runs, examined, show_mark, show_panel, show_verdict
+from pages.shared.diagnostics.view import (
+    ask_columns,
+    ask_purposes,
+    ask_runs,
+    examined,
+    show_changes,
+    show_mark,
+    show_panel,
+    show_verdict,
+)
 from pages.shared.layout import lay_out, needs_run, next_step
 
 session = lay_out("pages/4_Diagnostics.py")
@@ -19,13 +28,15 @@ show_mark(session)
 
 runs = ask_runs(session)
 columns = ask_columns(session, schema.names)
+ask_purposes(session, schema)
 if not runs:
     st.info("Choose a release to look at.", icon=":material/info:")
     st.stop()
 
 found = examined(session, runs, columns)
 if found:
-    show_verdict(found)
+    show_verdict(session, found)
+    show_changes(session, found, columns)
     show_advice(session, found)
     for key in DIAGNOSTICS:
         show_panel(session, key, found)

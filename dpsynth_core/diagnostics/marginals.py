@@ -14,6 +14,9 @@ from dpsynth_core.errors import check_int
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.runs.expected_error import COLUMN_CELLS
 
+KIND_ROWS = 5
+"""Original rows from which on a kind of value is looked for: a fresh sample would lack it one time in 150."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MarginalsDiagnostic(Diagnostic):
@@ -40,13 +43,18 @@ class MarginalsDiagnostic(Diagnostic):
         check_int("draws", self.draws, 20, 100_000)
 
     def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
+        kinds: list[tuple[str, int, int]] = []
+
         def measure(name: str) -> Measure:
             column = coarse(pair.original.schema[name], self.bins)
-            counts = pair.counts([name], {name: column.levels} if column.is_numeric else {})
-            return variation_measure(name, (name,), *counts, rng, draws=self.draws)
+            original, synthetic = pair.counts([name], {name: column.levels} if column.is_numeric else {})
+            present = original >= min(KIND_ROWS, original.max())
+            kinds.append((name, int(present.sum()), int((present & (synthetic > 0)).sum())))
+            return variation_measure(name, (name,), original, synthetic, rng, draws=self.draws)
 
         items = measure_each([(name, (name,)) for name in pair.names], measure, progress, "Comparing columns")
-        return self.result(items, tables={"moments": moments(pair)})
+        kept = pd.DataFrame(kinds, columns=["column", "present", "kept"])
+        return self.result(items, tables={"moments": moments(pair), "kinds": kept})
 
 
 def moments(pair: TablePair) -> pd.DataFrame:

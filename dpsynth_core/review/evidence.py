@@ -38,6 +38,8 @@ class Evidence:
     """The same with the sizes and the distribution of the original: private."""
     problems: dict[str, str] = field(default_factory=dict)
     """Why ``nearest`` or ``discoveries`` is None, by that name."""
+    complete: bool = True
+    """Whether the nearest rows and the risk were looked for; not where only Diagnostics has been seen."""
     releasable: Literal[False] = field(default=False, init=False)
 
 
@@ -50,6 +52,8 @@ class EvidenceRequest:
     """None: all."""
     evaluation: Evaluation | None = None
     """Results that are known already; no diagnostic runs then."""
+    discoveries: DiscoveryRisk | None = None
+    """The risk for the pair that a review looks at, where it is known already."""
 
 
 def gather(private: PrivateTable, request: EvidenceRequest, *, progress: Progress = no_progress) -> Evidence:
@@ -71,7 +75,7 @@ def gather(private: PrivateTable, request: EvidenceRequest, *, progress: Progres
     except DPSynthError as error:
         problems["nearest"] = str(error)
     try:
-        discoveries, own = _discoveries(private, outcome, pair, share_of(progress, 0.8, 1.0))
+        discoveries, own = _discoveries(private, request, pair, share_of(progress, 0.8, 1.0))
     except DPSynthError as error:
         discoveries, own = None, None
         problems["discoveries"] = str(error)
@@ -86,15 +90,16 @@ def gather(private: PrivateTable, request: EvidenceRequest, *, progress: Progres
 
 
 def _discoveries(
-    private: PrivateTable, outcome: RunResult, pair: tuple[str, str] | None, progress: Progress
+    private: PrivateTable, request: EvidenceRequest, pair: tuple[str, str] | None, progress: Progress
 ) -> tuple[DiscoveryRisk, DiscoveryRisk | None]:
     """The risk that may be shown to anybody, and the one of the original's own groups if it can be simulated."""
     if pair is None:
         raise DPSynthError("This table has no column with two levels and another one with an order.")
+    outcome = request.outcome
     release, table = outcome.release(private.n), outcome.tables[0]
     value, group = pair
     asked: dict[str, Any] = {"value": value, "group": group, "table": table, "seed": SEED}
-    risk = discovery_risk(
+    risk = request.discoveries or discovery_risk(
         release, **asked, advice=False, max_seconds=MAX_SECONDS, progress=share_of(progress, 0.0, 0.8)
     )
     if not risk.simulations:

@@ -131,7 +131,7 @@ def _blank(key: str, title: str, thresholds: Thresholds) -> ChecklistItem:
 
 def _discoveries(evidence: Evidence | None, thresholds: Thresholds) -> ChecklistItem:
     blank = _blank("false_discovery", "Tests do not find differences that do not exist", thresholds)
-    if evidence is None:
+    if evidence is None or not evidence.complete:
         return blank
     risk = evidence.discoveries
     if risk is None or evidence.pair is None or not risk.simulations:
@@ -167,7 +167,7 @@ def _nearest(evidence: Evidence | None) -> ChecklistItem:
         state="open",
         evidence=NOT_LOOKED,
     )
-    if evidence is None:
+    if evidence is None or not evidence.complete:
         return item
     nearest = evidence.nearest
     if nearest is None:

@@ -65,6 +65,20 @@ class ReportSection:
     figures: Sequence[ReportFigure] = ()
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReviewSubject:
+    """What the report is about, so that nobody takes it for another's. Internal: a file's name may tell something."""
+
+    data_set: str
+    """The name of the file or of the example."""
+    fingerprint: str | None
+    """Of the data set, under which the ledger has its account; None where there is no account."""
+    release: str
+    """SHA-256 of the release: rows, public facts, configuration."""
+    bundle: str
+    """SHA-256 of the archive as it would leave today, or why there is none."""
+
+
 def review_report(
     original: PrivateTable,
     synthetic: pd.DataFrame,
@@ -75,6 +89,7 @@ def review_report(
     decision: Decision | None = None,
     checks: Checklist | None = None,
     earlier: Sequence[Decision] = (),
+    subject: ReviewSubject | None = None,
 ) -> bytes:
     """The report as an HTML page; every section carries the mark that it is not for release.
 
@@ -87,6 +102,7 @@ def review_report(
         decision: The reviewer's latest decision, if there is one.
         checks: The checklist behind it.
         earlier: Decisions before that one, oldest first.
+        subject: Names and hashes of what was reviewed.
     """
     numbers = count(1)
 
@@ -96,6 +112,7 @@ def review_report(
         return ReportFigure(markup=Markup(text), alt=chart.alt)  # noqa: S704  see ReportFigure
 
     sections = [
+        *([_reviewed(subject, original, synthetic)] if subject else []),
         _decided(decision, earlier),
         *([_checked(checks, draw(claims_chart(checks.checks)))] if checks else []),
         *([_guarantee(outcome)] if outcome else []),
@@ -119,6 +136,18 @@ def _template() -> jinja2.Template:
     return page.from_string(text)
 
 
+def _reviewed(subject: ReviewSubject, original: PrivateTable, synthetic: pd.DataFrame) -> ReportSection:
+    rows = [
+        ("data set", subject.data_set),
+        ("fingerprint of the data set", subject.fingerprint or "none: teaching mode keeps no account"),
+        ("original", f"{original.n:,} rows, {len(original.schema.names)} columns"),
+        ("synthetic table", f"{len(synthetic):,} rows"),
+        ("SHA-256 of the release", subject.release),
+        ("SHA-256 of the release bundle, packed today", subject.bundle),
+    ]
+    return ReportSection(title="What was reviewed", head=("what", "which"), rows=rows)
+
+
 def _decided(decision: Decision | None, earlier: Sequence[Decision]) -> ReportSection:
     if decision is None:
         return ReportSection(title="Decision", texts=["No decision has been recorded."])
@@ -128,6 +157,8 @@ def _decided(decision: Decision | None, earlier: Sequence[Decision]) -> ReportSe
     if decision.thresholds is not None:
         asked = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in decision.thresholds.to_dict().items())
         texts.append(f"Thresholds at the time: {asked}.")
+    if decision.bundle:
+        texts.append(f"SHA-256 of the approved archive: {decision.bundle}.")
     head = ("before that", "decision", "reviewer", "note")
     rows = [(_when(one), one.choice, one.reviewer, one.note) for one in reversed(earlier)]
     return ReportSection(title="Decision", verdict=decision.choice, texts=texts, head=head, rows=rows)

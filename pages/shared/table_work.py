@@ -188,6 +188,10 @@ class TableWork:
     """Numbers of the runs that are being compared."""
     columns: tuple[str, ...] = ()
     """Columns that are being compared with the original; none means all."""
+    purposes: tuple[str, ...] = ()
+    """What the table is for, by the names in ``dpsynth_core.diagnostics.purposes``; none means anything. Public."""
+    target: str = ""
+    """The column that a model is to explain; empty where nobody has said. Public."""
     replay: FalseDiscoveryReplay | None = None
     """The last false discovery drawn from nothing."""
     comparing: ComparisonForm = field(default_factory=ComparisonForm)

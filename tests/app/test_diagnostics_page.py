@@ -14,6 +14,7 @@ from dpsynth_core.charts.scores import dot_chart
 from dpsynth_core.diagnostics import DIAGNOSTICS
 from dpsynth_core.diagnostics.base import INTERNAL
 from dpsynth_core.diagnostics.evaluation import Evaluation, evaluate
+from dpsynth_core.diagnostics.mann_whitney import group_columns
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.review.export import marked_csv, marked_html
 from dpsynth_core.runs.configuration import RunConfig, RunResult
@@ -23,7 +24,7 @@ from dpsynth_core.table.private_table import PrivateTable
 from pages.shared.data.actions import load_example, load_upload
 from pages.shared.diagnostics import advice_view
 from pages.shared.diagnostics.actions import examine, next_missing, start_advice
-from pages.shared.diagnostics.pvalues import RISK, ask, group_columns, value_columns
+from pages.shared.diagnostics.pvalues import RISK, ask, value_columns
 from pages.shared.session import Session
 from tests.waiting.jobs import finish
 from tests.waiting.pages import HOSTILE, assert_only_in_plain_text, page, session_of, texts
@@ -196,7 +197,7 @@ def test_another_regression_takes_the_place_of_the_first_in_every_release() -> N
     app = diagnostics(session)
     before = [evaluation["regression"].notes[0] for evaluation in evaluations(session_of(app))]
     assert all("linear" in note for note in before)
-    (outcome,) = (element for element in app.selectbox if element.label == "RunResult")
+    (outcome,) = (element for element in app.selectbox if element.label == "Outcome")
     outcome.set_value("group")
     (send,) = (element for element in app.button if element.label == "Compare this regression")
     app = send.click().run()

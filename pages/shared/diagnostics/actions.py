@@ -10,6 +10,7 @@ from dpsynth_core.diagnostics import DIAGNOSTICS, Diagnostic
 from dpsynth_core.diagnostics.evaluation import evaluate
 from dpsynth_core.diagnostics.regression import RegressionDiagnostic
 from dpsynth_core.errors import DPSynthError
+from dpsynth_core.inference.regression.design import can_be_outcome
 from dpsynth_core.runs.configuration import RunResult
 from dpsynth_core.runs.forecast import Forecast, Scenario, alternatives, forecast_each
 from dpsynth_core.runs.jobs import on_private_table
@@ -39,7 +40,7 @@ def examine(work: TableWork, run: RunRecord, columns: tuple[str, ...]) -> Task:
         work.data.table,
         result.schema,
         result.tables[0],
-        configured(result),
+        configured(result, target_of(work, columns)),
         about=(run, columns),
         store=lambda evaluation: run.evaluations.update({columns: evaluation}),
     )
@@ -63,11 +64,28 @@ def start_advice(session: Session, run: RunRecord) -> Task:
     return work.tasks.start(ADVICE, "The forecast", forecast_each, ways, about=scenario, store=store)
 
 
-def configured(outcome: RunResult) -> tuple[Diagnostic, ...]:
-    """Every diagnostic, with what it needs to know about the release: its epsilon, and its other tables."""
+def configured(outcome: RunResult, target: str = "") -> tuple[Diagnostic, ...]:
+    """Every diagnostic, with what it needs to know: the release's epsilon, its other tables, and the target."""
     return tuple(
-        _regression(outcome) if key == RegressionDiagnostic.key else kind() for key, kind in DIAGNOSTICS.items()
+        _regression(outcome, target or None) if key == RegressionDiagnostic.key else kind()
+        for key, kind in DIAGNOSTICS.items()
     )
+
+
+def target_of(work: TableWork, columns: tuple[str, ...]) -> str:
+    """The column that a model is to explain, if it is among these and can be explained."""
+    schema = work.schema
+    known = work.target in columns and schema is not None and work.target in schema.names
+    return work.target if known and schema is not None and can_be_outcome(schema[work.target]) else ""
+
+
+def choose_target(work: TableWork, target: str) -> None:
+    """Declare what a model is to explain; comparisons made before get a regression of it."""
+    if target == work.target:
+        return
+    work.target = target
+    if target:
+        regress(work, target, ())
 
 
 def _regression(

@@ -10,6 +10,7 @@ import streamlit as st
 from dpsynth_core.charts.p_values import groups_chart, replay_chart, risk_chart
 from dpsynth_core.diagnostics import Result
 from dpsynth_core.diagnostics.base import INTERNAL
+from dpsynth_core.diagnostics.mann_whitney import group_columns
 from dpsynth_core.inference.discovery_risk import DiscoveryRisk, RiskVerdict, of_100
 from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.pair_tests import all_pairs
@@ -21,7 +22,6 @@ from pages.shared.diagnostics.pvalues import (
     RiskKey,
     ask,
     ask_own,
-    group_columns,
     level_pairs,
     release_of,
     value_columns,
@@ -38,15 +38,17 @@ RISK_BADGE: dict[RiskVerdict, tuple[str, Colour, str]] = {
 }
 
 
-def show_groups(session: Session, run: RunRecord, named: Mapping[str, Result], as_table: bool) -> None:  # noqa: ARG001
-    """One pair of columns in full, and how reliable its p-value is."""
+def show_groups(session: Session, run: RunRecord, named: Mapping[str, Result], as_table: bool) -> None:
+    """One pair of columns in full, at first the worst, and how reliable its p-value is."""
     work, schema = session.work, run.result.schema
     groups = group_columns(schema)
     if not groups:
         return
+    worst = dict(zip(("value", "group"), next(iter(named.values())).headline.columns, strict=False))
     left, right = st.columns(2)
-    group = left.selectbox("Group", groups, key="group_column")
-    value = right.selectbox("Value", value_columns(schema, group), key="value_column")
+    group = left.selectbox("Group", groups, index=_index(groups, worst.get("group")), key="group_column")
+    values = value_columns(schema, group)
+    value = right.selectbox("Value", values, index=_index(values, worst.get("value")), key="value_column")
     if value is None:
         return
     pairs = level_pairs(schema, group)
@@ -68,6 +70,11 @@ def show_groups(session: Session, run: RunRecord, named: Mapping[str, Result], a
     with errors_shown("This cannot be worked out."):
         _show_risk(work, run, (value, group, None if len(pairs) == 1 else levels), as_table)
     _replay(work, as_table)
+
+
+def _index(names: list[str], name: str | None) -> int:
+    """Where a name is in a list; at the beginning, if it is not there."""
+    return names.index(name) if name in names else 0
 
 
 def _ask_levels(pairs: list[tuple[Any, ...] | None]) -> tuple[Any, ...] | None:

@@ -6,13 +6,10 @@ from functools import partial
 from itertools import combinations
 from typing import Any, TypeAlias
 
-from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.discovery_risk import discovery_risk, private_discovery_risk
 from dpsynth_core.inference.group_comparison import group_labels, ordered
-from dpsynth_core.inference.group_test import MAX_LEVELS
 from dpsynth_core.runs.jobs import on_private_table
 from dpsynth_core.runs.synthesize import Release
-from dpsynth_core.table.column import Column
 from dpsynth_core.table.schema import Schema
 from pages.shared.table_work import RunRecord, TableWork
 from pages.shared.tasks import Task
@@ -20,19 +17,6 @@ from pages.shared.tasks import Task
 RISK, OWN_RISK = "p-value", "p-value of the original"
 RiskKey: TypeAlias = tuple[str, str, tuple[Any, ...] | None]
 """Value column, group column and the two levels; None: all pairs of them."""
-
-
-def group_columns(schema: Schema) -> list[str]:
-    """Columns that tell a few groups apart, those with two levels first."""
-    found = [(levels, column.name) for column in schema if 2 <= (levels := _levels(column)) <= MAX_LEVELS]
-    return [name for _, name in sorted(found, key=lambda one: one[0] > 2)]
-
-
-def _levels(column: Column) -> int:
-    try:
-        return len(group_labels(column))
-    except DPSynthError:
-        return 0
 
 
 def value_columns(schema: Schema, group: str) -> list[str]:

@@ -27,7 +27,9 @@ def show_regression(session: Session, run: RunRecord, named: Mapping[str, Result
     schema = run.result.schema
     with st.form("regression_form", border=True):
         st.markdown("**Another regression**")
-        outcome = st.selectbox("RunResult", [column.name for column in schema if can_be_outcome(column)])
+        names = [column.name for column in schema if can_be_outcome(column)]
+        target = session.work.target
+        outcome = st.selectbox("Outcome", names, index=names.index(target) if target in names else 0)
         predictors = st.multiselect(
             "Predictors",
             [column.name for column in schema if can_be_predictor(column)],

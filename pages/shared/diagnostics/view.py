@@ -9,8 +9,11 @@ import streamlit as st
 from dpsynth_core.charts.diagnostics import overview, pictures_of
 from dpsynth_core.diagnostics import DIAGNOSTICS, Result, Verdict
 from dpsynth_core.diagnostics.evaluation import Evaluation
+from dpsynth_core.diagnostics.purposes import LEADS, MODEL, PURPOSES, Fitness, FitnessLine, changes, fitness_lines
 from dpsynth_core.diagnostics.wording import VERDICT_WORDS, measured, score, statement
-from pages.shared.diagnostics.actions import EXAMINATION, MAX_COMPARED, examine, next_missing
+from dpsynth_core.inference.regression.design import can_be_outcome
+from dpsynth_core.table.schema import Schema
+from pages.shared.diagnostics.actions import EXAMINATION, MAX_COMPARED, choose_target, examine, next_missing
 from pages.shared.diagnostics.groups_view import show_groups
 from pages.shared.diagnostics.questions_view import show_questions
 from pages.shared.diagnostics.regression_view import show_regression
@@ -25,6 +28,12 @@ VERDICT: dict[Verdict, tuple[Colour, str]] = {
     "fair": ("orange", ":material/warning:"),
     "poor": ("red", ":material/cancel:"),
     "unknown": ("gray", ":material/help:"),
+}
+FIT: dict[Fitness, tuple[Colour, str]] = {
+    "good": ("green", ":material/check_circle:"),
+    "care": ("orange", ":material/warning:"),
+    "unknown": ("gray", ":material/help:"),
+    "not": ("red", ":material/cancel:"),
 }
 WORST = 5
 """Items named under a panel's headline."""
@@ -79,6 +88,35 @@ def ask_columns(session: Session, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if name in chosen) or names
 
 
+def ask_purposes(session: Session, schema: Schema) -> None:
+    """What the table is for, and what a model is to explain: public facts, declared once."""
+    work = session.work
+    left, right = st.columns([2, 1])
+    chosen = left.multiselect(
+        "What is the table for?",
+        list(PURPOSES),
+        default=list(work.purposes),
+        key="purposes",
+        format_func=lambda key: PURPOSES[key].title.capitalize(),
+        placeholder="Anything: all purposes are judged",
+        help=" ".join(f"{each.title.capitalize()}: {each.needs}" for each in PURPOSES.values()),
+    )
+    work.purposes = tuple(chosen)
+    if chosen and MODEL not in chosen:
+        return
+    names = [column.name for column in schema if can_be_outcome(column)]
+    target = right.selectbox(
+        "Target of a model",
+        names,
+        index=names.index(work.target) if work.target in names else None,
+        key="target",
+        placeholder="The column that is explained best",
+        help="The regression below explains this column.",
+    )
+    with errors_shown("This column cannot be explained."):
+        choose_target(work, target or "")
+
+
 def examined(session: Session, runs: list[RunRecord], columns: tuple[str, ...]) -> dict[RunRecord, Evaluation]:
     """What is known about these runs; the others are compared one after the other while the page is open."""
     missing = next_missing(runs, columns)
@@ -110,20 +148,50 @@ def verdict_badge(verdict: Verdict) -> None:
     st.badge(VERDICT_WORDS[verdict], icon=icon, color=colour)
 
 
-def show_verdict(found: Mapping[RunRecord, Evaluation]) -> None:
-    """The verdict on every release, side by side, and the reasons for it."""
+def show_verdict(session: Session, found: Mapping[RunRecord, Evaluation]) -> None:
+    """What every release is good for, side by side, and the verdicts behind it."""
+    purposes = session.work.purposes
     for slot, (run, evaluation) in zip(st.columns(len(found)), found.items(), strict=True):
         with slot.container(border=True):
             st.text(run.name)
             with st.container(horizontal=True):
-                verdict_badge(evaluation.verdict)
+                if not purposes:
+                    verdict_badge(evaluation.verdict)
                 guarantee_badge(run.result.guarantee)
-            st.markdown(evaluation.summary)
-            for result in evaluation.culprits:
-                with st.container(horizontal=True, vertical_alignment="center"):
-                    verdict_badge(result.verdict)
-                    known = result.headline.value is not None
-                    st.text(f"{result.title}: {score(result) if known else result.headline.reading}")
+            for line in fitness_lines(evaluation, purposes):
+                _show_fitness(line)
+            with st.expander("Every diagnostic's verdict", icon=":material/list:", expanded=not purposes):
+                st.markdown(evaluation.summary)
+                for result in evaluation.culprits:
+                    with st.container(horizontal=True, vertical_alignment="center"):
+                        verdict_badge(result.verdict)
+                        known = result.headline.value is not None
+                        st.text(f"{result.title}: {score(result) if known else result.headline.reading}")
+
+
+def _show_fitness(line: FitnessLine) -> None:
+    colour, icon = FIT[line.fitness]
+    lead, _, rest = line.text.partition(": ")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.badge(LEADS[line.fitness], icon=icon, color=colour)
+        st.text(f"{lead.removeprefix(LEADS[line.fitness]).strip()}: {rest}")
+
+
+def show_changes(session: Session, found: Mapping[RunRecord, Evaluation], columns: tuple[str, ...]) -> None:
+    """Every measure in the releases that are compared, or in this one and the one before, and what became better."""
+    compared = dict(found)
+    if len(compared) == 1:
+        latest = next(iter(compared))
+        before = [run for run in session.runs if run.number < latest.number and columns in run.evaluations]
+        if before:
+            compared[before[-1]] = before[-1].evaluations[columns]
+    if len(compared) < 2:
+        return
+    ordered = sorted(compared, key=lambda run: run.number)
+    rows = changes({run.name: compared[run] for run in ordered})
+    st.markdown(f"**What has changed from release {ordered[0].number} to release {ordered[-1].number}?**")
+    st.dataframe(rows, hide_index=True, alt="Every measure in each release, and whether it became better")
+    st.caption("Lower is better. A change is called better or worse where the two 95% intervals do not meet.")
 
 
 def show_panel(session: Session, key: str, found: Mapping[RunRecord, Evaluation]) -> None:

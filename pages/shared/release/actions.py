@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from dpsynth_core.diagnostics.mann_whitney import default_pair
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.ledger.paid_comparison import PaidComparison
@@ -25,12 +26,13 @@ from dpsynth_core.review import (
 from dpsynth_core.review.decision import Choice
 from dpsynth_core.review.evidence import EvidenceRequest, gather
 from dpsynth_core.review.publication import PRIVATE_DIAGNOSTICS, PUBLIC_FACTS, ChosenBy
+from dpsynth_core.review.report import ReviewSubject
 from dpsynth_core.runs.configuration import RunResult
 from dpsynth_core.runs.jobs import on_private_table
 from dpsynth_core.table.private_table import PrivateTable
 from pages.shared.accounts import account_of, decision_store, open_ledger, remember_look
 from pages.shared.comparison.actions import results
-from pages.shared.diagnostics.actions import configured
+from pages.shared.diagnostics.actions import configured, target_of
 from pages.shared.session import Session
 from pages.shared.table_work import RunRecord, TableWork
 from pages.shared.tasks import Task
@@ -46,7 +48,7 @@ def checks(session: Session, run: RunRecord, account: Account | None = None) -> 
         _signed(session, run),
         session.work.n,
         session.thresholds,
-        evidence=run.evidence,
+        evidence=known_evidence(run),
         account=account,
         charge=charge,
         public=session.mode == "teaching",
@@ -64,12 +66,28 @@ def _signed(session: Session, run: RunRecord) -> RunResult:
     return replace(run.outcome, schema=session.schema)
 
 
+def known_evidence(run: RunRecord) -> Evidence | None:
+    """What is known about a release: what was gathered for a review, and what Diagnostics has found, computed once."""
+    evaluation = run.evaluations.get(run.result.schema.names)
+    if run.evidence is None:
+        if evaluation is None:
+            return None
+        return Evidence(evaluation=evaluation, nearest=None, discoveries=None, pair=None, complete=False)
+    return run.evidence if evaluation is None else replace(run.evidence, evaluation=evaluation)
+
+
 def gather_evidence(work: TableWork, run: RunRecord) -> Task:
     """Gather evidence in a worker; it spends nothing, because its result never leaves the session."""
     if work.public_review:
         raise DPSynthError("This review is on public facts only. Switch that off before you gather private evidence.")
     result, names = run.result, run.result.schema.names
-    search = EvidenceRequest(outcome=result, diagnostics=configured(result), evaluation=run.evaluations.get(names))
+    pair = default_pair(result.schema)
+    search = EvidenceRequest(
+        outcome=result,
+        diagnostics=configured(result, target_of(work, names)),
+        evaluation=run.evaluations.get(names),
+        discoveries=None if pair is None else run.risks.get((*pair, None)),
+    )
 
     def store(evidence: Evidence) -> None:
         run.evidence = evidence
@@ -211,7 +229,8 @@ def report_of(session: Session, run: RunRecord) -> Callable[[], bytes]:
     """Writes the internal review report when it is asked for."""
 
     def write() -> bytes:
-        if run.evidence is None or session.work.public_review:
+        evidence = known_evidence(run)
+        if run.evidence is None or evidence is None or session.work.public_review:
             raise DPSynthError("No evidence has been gathered yet. Gather it on the Release page.")
         result = _signed(session, run)
         decisions = tuple(decision for decision in history(session) if decision.release == run.digest)
@@ -219,15 +238,28 @@ def report_of(session: Session, run: RunRecord) -> Callable[[], bytes]:
             # With the facts of the release: those on the Data page may have changed since.
             PrivateTable(session.work.data.table, result.schema),
             result.tables[0],
-            run.evidence.evaluation,
+            evidence.evaluation,
             outcome=run.outcome,
             account=account_of(session),
             decision=decisions[-1] if decisions else None,
             checks=checks(session, run),
             earlier=decisions[:-1],
+            subject=ReviewSubject(
+                data_set=session.work.data.title,
+                fingerprint=session.work.data.fingerprint,
+                release=run.digest,
+                bundle=_bundle_hash(session.work, run),
+            ),
         )
 
     return write
+
+
+def _bundle_hash(work: TableWork, run: RunRecord) -> str:
+    try:
+        return bundle_of(work, run).sha256
+    except DPSynthError as error:
+        return f"There is no bundle. {error}"
 
 
 def describe(run: RunRecord) -> str:
