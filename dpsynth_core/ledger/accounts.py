@@ -39,6 +39,11 @@ class Balance:
     epsilon: Fraction
     delta: Fraction
 
+    def short_of(self, needed: Budget) -> tuple[Literal["epsilon", "delta"], ...]:
+        """Which of the two is not enough; neither where the budget can be granted."""
+        found: tuple[Literal["epsilon", "delta"], ...] = ("epsilon",) if needed.epsilon > self.epsilon else ()
+        return (*found, "delta") if needed.delta > self.delta else found
+
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:

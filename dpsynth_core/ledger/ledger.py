@@ -422,10 +422,11 @@ def _run_conflict(run_id: str, what: str) -> LedgerError:
 
 def _check_left(account: Account, budget: Budget) -> None:
     left = account.left
-    if budget.epsilon > left.epsilon or budget.delta > left.delta:
+    if short := left.short_of(budget):
         raise BudgetError(
-            f"This asks for {_shown(budget)}; left: {_shown(left, up=False)}, of a total of {_shown(account.total)}. "
-            "Nothing was drawn. Ask for no more than what is left, or reuse a release that is already paid for."
+            f"There is not enough {' and '.join(short)}. This asks for {_shown(budget)}; left: "
+            f"{_shown(left, up=False)}, of a total of {_shown(account.total)}. Nothing was drawn. "
+            "Ask for no more than what is left, or reuse a release that is already paid for."
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -97,11 +97,8 @@ class Schema:
                 one with exactly its values, whose cost joins the claim; otherwise the claim is void.
         """
         paid = tuple(estimates)
-        for name in self.not_public:
-            guarantee = guarantee.weakened(
-                "void",
-                f"Column {name!r}: its bounds or categories were read from the data, not declared public.",
-            )
+        if self.not_public:
+            guarantee = guarantee.weakened("void", _read_from_data(self.not_public))
         for column in self.columns:
             if column.origin == ESTIMATED:
                 guarantee = self._with_estimate(guarantee, column, paid)
@@ -183,3 +180,11 @@ class Schema:
             allowed = "JSON text as written by Save schema"
             raise SchemaError(None, "file", "not JSON", allowed=allowed, remedy="Check the file.") from None
         return cls.from_dict(facts)
+
+
+def _read_from_data(names: Sequence[str]) -> str:
+    """Why there is no guarantee, in one sentence however many columns it is about."""
+    listed = ", ".join(map(repr, names))
+    if len(names) == 1:
+        return f"Column {listed}: its bounds or categories were read from the data, not declared public."
+    return f"The bounds or categories of {len(names)} columns were read from the data, not declared public: {listed}."

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from dpsynth_core.diagnostics.wording import measured
-from dpsynth_core.privacy.budget import Amount, format_amount
+from dpsynth_core.privacy.budget import Amount, Guarantee, format_amount
 
-__all__ = ["big_number", "duration", "elapsed", "format_loss", "measured", "rows_per_cell"]
+__all__ = ["big_number", "delta_badge", "duration", "elapsed", "format_loss", "measured", "rows_per_cell"]
 
 
 def format_loss(epsilon: Amount, delta: Amount, *, up: bool = True) -> str:
@@ -18,6 +18,11 @@ def format_loss(epsilon: Amount, delta: Amount, *, up: bool = True) -> str:
         'ε 0.1, δ 0'
     """
     return f"ε {format_amount(epsilon, up=up)}, δ {format_amount(delta, up=up)}"
+
+
+def delta_badge(guarantee: Guarantee) -> str:
+    """The delta of a release, in the few words of a badge."""
+    return "δ = 0 (pure)" if guarantee.kind == "pure" else f"δ = {format_amount(guarantee.delta)}"
 
 
 def big_number(value: int) -> str:

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NoReturn
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.scriptrunner_utils.script_requests import ScriptRequestType
 
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account
@@ -20,6 +22,12 @@ from pages.shared.session import Dropped, Session, current_session
 from pages.shared.table_work import RunRecord
 
 ROOT = Path(__file__).parents[2]
+NOT_MONEY = (
+    "No money is involved. Every result that depends on private rows lets something through about the people in them; "
+    "epsilon (ε) and delta (δ) limit how much. The account of a data set adds up what all its results have used of a "
+    "total that somebody has set. Once that is used up, the app makes no more results from these rows."
+)
+"""What budget, account, spending and charges mean here."""
 Colour = Literal["green", "orange", "red", "gray", "blue"]
 
 
@@ -152,11 +160,27 @@ def next_step(path: str, label: str, missing: list[str], *, skip: tuple[str, str
     st.divider()
     with st.container(horizontal=True):
         if st.button(label, type="primary", icon=":material/arrow_forward:", disabled=bool(missing), key="next"):
-            st.switch_page(path)
+            leave_for(path)
         if skip and st.button(skip[1], icon=":material/fast_forward:", disabled=bool(missing), key="skip"):
-            st.switch_page(skip[0])
+            leave_for(skip[0])
     for step in missing:
         st.markdown(f"- {step}")
+
+
+def leave_for(path: str) -> NoReturn:
+    """Switch to another page, so that no request of this one comes after it.
+
+    While work is shown, the browser asks for it twice a second. If such a request is still to be answered when the page
+    changes, Streamlit 1.67 answers it on the new page with the address of the old one, and the browser is left blank.
+    """
+    context = get_script_run_ctx()
+    if context is not None and context.script_requests is not None:
+        context.fragment_storage.clear()  # those that are on their way are refused from here on
+        waiting = context.script_requests
+        with waiting._lock:
+            if waiting._state is ScriptRequestType.RERUN and waiting._rerun_data.fragment_id_queue:
+                waiting._state = ScriptRequestType.CONTINUE
+    st.switch_page(path)
 
 
 def guarantee_badge(guarantee: Guarantee) -> None:
@@ -176,7 +200,7 @@ def prospect_badge(guarantee: Guarantee | None) -> None:
 
 
 def _sidebar_budget(session: Session) -> None:
-    st.markdown("**Privacy budget**")
+    st.markdown("**Privacy budget**", help=NOT_MONEY)
     if session.mode == "teaching":
         st.caption("Teaching mode: the data is public or simulated, so nothing is charged.")
         return

@@ -13,8 +13,9 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.privacy.budget import Budget, Guarantee
+from dpsynth_core.privacy.budget import STATUS_MEANING, Budget, Guarantee
 from dpsynth_core.review import Thresholds
+from dpsynth_core.runs.configuration import RunConfig
 from dpsynth_core.table.private_table import read_as_declared
 from dpsynth_core.table.schema import Schema
 from pages.shared.downloads import PATH, Download, Downloads
@@ -37,6 +38,7 @@ class Dropped:
 
 
 Mode: TypeAlias = Literal["teaching", "release"]
+Source: TypeAlias = Literal["example", "file"]
 _KEY = "dpsynth"
 _TOKEN = "s"  # noqa: S105  the name of the address's parameter, not a secret
 
@@ -47,6 +49,10 @@ class Session:
 
     mode: Mode = "teaching"
     """Teaching: public or simulated data, free. Release: private data, every look is paid for."""
+    source: Source = "example"
+    """Where tables are chosen from on the Data page."""
+    example: str = ""
+    """The example that is chosen there, by its key; empty: the first."""
     current: TableWork | None = None
     """The work on the table in use; None before one is chosen."""
     draft_version: int = 0
@@ -93,6 +99,18 @@ class Session:
         if read_as_declared(self.work.data.table, self.schema):
             return judged
         return judged.weakened("void", "How the file is laid out was read from the data, not declared public.")
+
+    def prospect(self, config: RunConfig) -> Guarantee | None:
+        """What a release by this configuration could at best claim; None before there is a schema."""
+        judged = self.guarantee
+        if judged is None:
+            return None
+        mechanisms = (config.mechanism,) if config.selection is None else config.selection.candidates
+        for mechanism in mechanisms:
+            judged = mechanism.judge(judged)
+            if mechanism.status != "proven":
+                judged = judged.weakened(mechanism.status, f"{mechanism.title}: {STATUS_MEANING[mechanism.status]}")
+        return judged
 
     def use(self, work: TableWork | None) -> None:
         """Go on with another table, or none; whatever runs on the old one is cancelled."""

@@ -185,7 +185,9 @@ class TableWork:
     runs: list[RunRecord] = field(default_factory=list)
     """Finished runs, oldest first."""
     compared: list[int] = field(default_factory=list)
-    """Numbers of the runs that are being compared."""
+    """Numbers of the runs that are being compared; a new run takes their place."""
+    shown: int | None = None
+    """Number of the run that is being looked at or reviewed; None: the newest."""
     columns: tuple[str, ...] = ()
     """Columns that are being compared with the original; none means all."""
     purposes: tuple[str, ...] = ()
@@ -249,8 +251,9 @@ class TableWork:
         self.data, self.preview, self._private = replace(self.data, table=table), None, None
 
     def add_run(self, result: RunResult, charge: int | None = None) -> RunRecord:
-        """Take a finished run into the history."""
+        """Take a finished run into the history; it is what every page shows next."""
         self.runs.append(RunRecord(number=len(self.runs) + 1, result=result, charge=charge))
+        self.shown, self.compared = None, [len(self.runs)]
         return self.runs[-1]
 
     def run(self, at: int) -> RunRecord:

@@ -18,6 +18,7 @@ from pages.shared.formatting import elapsed
 from pages.shared.layout import show_error
 from pages.shared.mechanism.settings import EPSILONS
 from pages.shared.session import Session, offered
+from pages.shared.table_work import RunRecord
 from pages.shared.tasks import Task
 
 LOOK_EVERY = 0.5
@@ -92,6 +93,31 @@ def ask_one(
     chosen: Option = ask(label, options, index=options.index(before) if before in options else 0, key=key, **more)
     session.tradeoffs.choices[key] = chosen
     return chosen
+
+
+def begin_with(session: Session, key: str, chosen: object) -> None:
+    """Give a choice among runs its value: what is remembered, and the newest run once there is a new one.
+
+    The browser's tab holds on to what was chosen in it, so a run that was made since would not be seen.
+
+    Args:
+        session: Whose runs they are.
+        key: Of the widget, which is drawn next and gets no value of its own.
+        chosen: What the session remembers.
+    """
+    runs, known = (session.tables_used, len(session.runs)), f"{key}_among"
+    if key not in st.session_state or st.session_state.get(known) != runs:
+        st.session_state[key], st.session_state[known] = chosen, runs
+
+
+def ask_run_to_show(session: Session, label: str, *, key: str, describe: Callable[[RunRecord], str]) -> RunRecord:
+    """One of the runs on the table, the newest first; the same on every page, until there is a new one."""
+    work = session.work
+    begin_with(session, key, work.shown or len(work.runs))
+    numbers = range(len(work.runs), 0, -1)
+    chosen: int = st.selectbox(label, numbers, key=key, format_func=lambda number: describe(work.run(number)))
+    work.shown = chosen
+    return work.run(chosen)
 
 
 def ask_epsilon(session: Session, *, key: str, first: str) -> str:

@@ -128,7 +128,7 @@ def test_in_teaching_mode_a_file_must_first_be_called_public() -> None:
 def test_an_uploaded_file_is_void_until_its_facts_are_public() -> None:
     app = upload(data_page(), "mine.csv", csv_of("age", "weight"))
     assert badges(app) == {VOID}
-    assert "Column 'age': its bounds or categories were read from the data" in texts(app)
+    assert "columns were read from the data, not declared public: 'age', 'weight'." in texts(app), "one sentence"
     click(app, "all_public")
     assert badges(app) == {POSSIBLE}
     assert "read from the data" not in texts(app)

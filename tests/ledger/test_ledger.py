@@ -190,6 +190,7 @@ def test_overspending_is_refused_and_says_what_is_left(ledger: Ledger, asked: Bu
     with pytest.raises(BudgetError) as error:
         ledger.reserve("table", asked, purpose="too much")
     text = str(error.value)
+    assert text.startswith(f"There is not enough {'delta' if asked.delta else 'epsilon'}. ")
     assert f"asks for epsilon {float(asked.epsilon):g} and delta" in text
     assert "left: epsilon 2/3 (about 0.6666) and delta 1e-6" in text
     assert "of a total of epsilon 1 and delta 1e-6" in text

@@ -10,6 +10,7 @@ import streamlit as st
 from dpsynth_core.charts.p_values import power_chart
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.private_comparison import ComparisonRequest
+from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.ledger.paid_comparison import PaidComparison
 from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review.wording import claim, costs
@@ -25,10 +26,10 @@ from pages.shared.comparison.actions import (
     run_private_test,
     value_columns,
 )
-from pages.shared.formatting import format_loss
 from pages.shared.layout import errors_shown, guarantee_badge, show_error
 from pages.shared.mechanism.settings import EPSILONS
 from pages.shared.session import Session
+from pages.shared.spending import ask_to_spend, show_price, warn_of_void
 from pages.shared.table_work import RunRecord
 from pages.shared.widgets import plain_list, show_chart, show_task
 
@@ -192,21 +193,17 @@ def _ask_test(session: Session, schema: Schema, request: ComparisonRequest, *, k
         st.caption("The result below is paid for and free to use. Another one costs epsilon again.")
 
 
-@st.dialog("Spend part of the budget?")
 def confirm_test(session: Session, schema: Schema, request: ComparisonRequest, run_id: str) -> None:
     """State cost and remainder; nothing is spent before the second button."""
     account = account_of(session)
-    if account is None:
-        return
-    left, needed = account.left, request.budget
-    st.text(f"Testing {request.value!r} by {request.group!r} costs {format_loss(needed.epsilon, needed.delta)}.")
-    st.text(f"Left now: {format_loss(left.epsilon, left.delta, up=False)}.")
-    enough = needed.epsilon <= left.epsilon and needed.delta <= left.delta
-    if enough:
-        afterwards = format_loss(left.epsilon - needed.epsilon, left.delta - needed.delta, up=False)
-        st.text(f"Left afterwards: {afterwards}.")
-    else:
-        st.text("That is more than is left, so the test cannot be run. Lower epsilon or delta.")
+    if account is not None:
+        ask_to_spend(account, request.budget, lambda: _confirm(session, account, schema, request, run_id))
+
+
+def _confirm(session: Session, account: Account, schema: Schema, request: ComparisonRequest, run_id: str) -> None:
+    enough = show_price(account, request.budget, f"Testing {request.value!r} by {request.group!r}")
+    if session.schema == schema:
+        warn_of_void(session.guarantee)
     with st.container(horizontal=True):
         if st.button("Spend it and test", type="primary", key="confirm_test", disabled=not enough):
             _run(session, schema, request, run_id)

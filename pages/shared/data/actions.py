@@ -66,6 +66,7 @@ def load_example(session: Session, key: str, rows: int | None = None) -> None:
     account = _account_name(table, None) if session.mode == "release" else None
     data = DataSet(title=example.title, table=table, uploaded=False, fingerprint=account)
     _start(session, data, example.schema)
+    session.source, session.example = "example", key
 
 
 def load_upload(session: Session, name: str, content: bytes, layout: FileLayout | None = None) -> None:
@@ -76,6 +77,7 @@ def load_upload(session: Session, name: str, content: bytes, layout: FileLayout 
     data = DataSet(title=name, table=read.table, uploaded=True, fingerprint=account, content=content)
     _start(session, data, replace(read.suggestion.schema, file=None))
     session.work.left_out = read.suggestion.dropped
+    session.source = "file"
 
 
 def change_layout(session: Session, layout: FileLayout) -> None:

@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from dpsynth_core.errors import DPSynthError
+from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.privacy.budget import Budget, format_amount
 from dpsynth_core.table.column import KINDS, ORIGINS, Column
 from dpsynth_core.table.schema import MAX_DECLARED_BY
@@ -25,9 +26,9 @@ from pages.shared.data.actions import (
     sign,
 )
 from pages.shared.data.schema_rows import settle_origins
-from pages.shared.formatting import format_loss
-from pages.shared.layout import errors_shown, show_error
+from pages.shared.layout import NOT_MONEY, errors_shown, show_error
 from pages.shared.session import Session
+from pages.shared.spending import ask_to_spend, show_price
 from pages.shared.widgets import offer_download, plain_list
 
 
@@ -167,12 +168,14 @@ def ask_account(session: Session) -> None:
     if account is not None:
         st.text(
             f"This data set has an account, opened {account.created:%Y-%m-%d}: "
-            f"ε {format_amount(account.spent.epsilon)} of {format_amount(account.total.epsilon)} spent."
+            f"ε {format_amount(account.spent.epsilon)} of {format_amount(account.total.epsilon)} spent, "
+            f"δ {format_amount(account.spent.delta)} of {format_amount(account.total.delta)}."
         )
         return
     with st.form("account"):
         st.markdown(
-            "**Total budget of this data set.** It covers everything ever released from the data and cannot be raised."
+            "**Total budget of this data set.** It covers everything ever released from the data and cannot be raised.",
+            help=NOT_MONEY,
         )
         left, right = st.columns(2)
         epsilon = left.number_input("Total epsilon", min_value=0.01, max_value=100.0, value=1.0)
@@ -241,20 +244,17 @@ def _others_statement(column: Column) -> str:
     return f"I state as public knowledge that this column is {column.kind} and that its values {missing}; {rest}."
 
 
-@st.dialog("Spend part of the budget?")
 def confirm_estimate(session: Session, name: str, budget: Budget, run_id: str) -> None:
     """State cost and remainder; nothing is spent before the second button."""
     account = account_of(session)
     assert account is not None  # noqa: S101  the button that leads here is disabled without
-    left = account.left
-    st.text(f"Estimating column {name!r} costs {format_loss(budget.epsilon, budget.delta)}.")
-    st.text(f"Left now: {format_loss(left.epsilon, left.delta, up=False)}.")
-    enough = budget.epsilon <= left.epsilon and budget.delta <= left.delta
-    if enough:
-        afterwards = format_loss(left.epsilon - budget.epsilon, left.delta - budget.delta, up=False)
-        st.text(f"Left afterwards: {afterwards}.")
-    else:
-        st.text("That is more than is left. Spend less, or declare the facts from public knowledge.")
+    ask_to_spend(account, budget, lambda: _confirm_estimate(session, account, name, budget, run_id))
+
+
+def _confirm_estimate(session: Session, account: Account, name: str, budget: Budget, run_id: str) -> None:
+    enough = show_price(account, budget, f"Estimating column {name!r}")
+    if not enough:
+        st.text("Spend less, or declare the facts from public knowledge.")
     with st.container(horizontal=True):
         if st.button("Spend it", type="primary", key="confirm_estimate", disabled=not enough):
             _run_estimate(session, name, budget, run_id)

@@ -24,18 +24,17 @@ from pages.shared.data.actions import choose_mode, load_example, load_upload
 from pages.shared.data.layout_view import ask_layout
 from pages.shared.formatting import big_number, rows_per_cell
 from pages.shared.layout import errors_shown, prospect_badge
-from pages.shared.session import Mode, Session
+from pages.shared.session import Mode, Session, Source
 from pages.shared.widgets import plain_list, show_chart
 
 PREVIEW_ROWS = 100
 PICTURES_AT_ONCE = 6
 MODES: dict[Mode, str] = {
     "teaching": "Teaching: public or simulated data, free",
-    "release": "Release: private data, every look is paid for",
+    "release": "Release: private data, every look uses up some of its privacy budget",
 }
 
-SOURCES = {"example": "An example", "file": "My own file"}
-SOURCE_KEY = "source"
+SOURCES: dict[Source, str] = {"example": "An example", "file": "My own file"}
 _UNREAD = "unread_file"
 """Of a file that could not be read as it seems to be laid out."""
 
@@ -59,30 +58,25 @@ def choose_mode_control(session: Session) -> None:
 
 def choose_data(session: Session) -> None:
     """An example or a file."""
-    source = st.radio(
+    st.session_state.setdefault("source", session.source)
+    session.source = st.radio(
         "Source",
         list(SOURCES),
         format_func=lambda source: SOURCES[source],
         horizontal=True,
         label_visibility="collapsed",
-        key=SOURCE_KEY,
-        persist_state="session",
+        key="source",
     )
-    if source == "example":
+    if session.source == "example":
         _choose_example(session)
     else:
         _choose_file(session)
 
 
 def _choose_example(session: Session) -> None:
-    key = st.selectbox(
-        "Example",
-        list(EXAMPLES),
-        format_func=lambda k: EXAMPLES[k].title,
-        key="example_key",
-        persist_state="session",
-    )
-    chosen = EXAMPLES[key]
+    st.session_state.setdefault("example_key", session.example or next(iter(EXAMPLES)))
+    key = st.selectbox("Example", list(EXAMPLES), format_func=lambda k: EXAMPLES[k].title, key="example_key")
+    session.example, chosen = key, EXAMPLES[key]
     st.caption(f"{chosen.summary} {chosen.source}")
     rows = None
     if chosen.is_simulated:

@@ -20,7 +20,7 @@ from pages.shared.diagnostics.regression_view import show_regression
 from pages.shared.layout import Colour, errors_shown, guarantee_badge
 from pages.shared.session import Session
 from pages.shared.table_work import RunRecord
-from pages.shared.widgets import plain_list, show_internal_chart, show_task
+from pages.shared.widgets import begin_with, plain_list, show_internal_chart, show_task
 
 VERDICT: dict[Verdict, tuple[Colour, str]] = {
     "excellent": ("green", ":material/check_circle:"),
@@ -61,10 +61,10 @@ def ask_runs(session: Session) -> list[RunRecord]:
         st.text(f"Release {work.runs[0].name}")
         return list(work.runs)
     before = [number for number in work.compared if number in numbers]
+    begin_with(session, "compared", before or numbers[-1:])
     work.compared = st.multiselect(
         "Releases to compare (the first one in detail)",
         numbers[::-1],
-        default=before or numbers[-1:],
         key="compared",
         format_func=lambda number: work.run(number).name,
         max_selections=MAX_COMPARED,

@@ -6,7 +6,6 @@ import streamlit as st
 
 from dpsynth_core.audit.last_summary import headline, last_summary, layer_rows, mutant_rows, standing
 from pages.shared.data.actions import load_example
-from pages.shared.data.view import SOURCE_KEY
 from pages.shared.layout import STAGES, errors_shown, lay_out
 
 
@@ -26,10 +25,9 @@ def show_home() -> None:
         if st.button("Try an example", type="primary", icon=":material/play_arrow:"):
             with errors_shown("The example cannot be used."):
                 load_example(session, "breast_cancer")
-                st.session_state[SOURCE_KEY] = "example"
                 st.switch_page("pages/1_Data.py")
         if st.button("Use my own table", icon=":material/upload_file:"):
-            st.session_state[SOURCE_KEY] = "file"
+            session.source = "file"
             st.switch_page("pages/1_Data.py")
 
     st.header("The steps", anchor=False)

@@ -12,6 +12,7 @@ from dpsynth_core.review.checklist_item import GROUPS, CheckState
 from dpsynth_core.review.publication import PRIVATE_DIAGNOSTICS
 from dpsynth_core.review.thresholds import LIMITS, Thresholds
 from dpsynth_core.review.wording import costs, loss
+from pages.shared.formatting import delta_badge
 from pages.shared.layout import Colour, errors_shown, guarantee_badge
 from pages.shared.release.actions import (
     EVIDENCE,
@@ -23,7 +24,7 @@ from pages.shared.release.actions import (
 )
 from pages.shared.session import Session
 from pages.shared.table_work import RunRecord
-from pages.shared.widgets import plain_list, show_chart, show_task
+from pages.shared.widgets import ask_run_to_show, plain_list, show_chart, show_task
 
 STATE: dict[CheckState, tuple[str, Colour, str]] = {
     "pass": ("Pass", "green", ":material/check_circle:"),
@@ -44,15 +45,13 @@ WAYS = "Hold it, make another release, or approve it below with a reason."
 
 def ask_run(session: Session) -> RunRecord:
     """Which of the runs is under review."""
-    work, numbers = session.work, [run.number for run in session.runs]
-    chosen = numbers[0]
-    if len(numbers) > 1:
-        names = {number: work.run(number).name for number in numbers}
-        chosen = st.selectbox("Release under review", numbers[::-1], format_func=names.__getitem__, key="reviewed")
-    run = work.run(chosen)
+    run = session.runs[-1]
+    if len(session.runs) > 1:
+        run = ask_run_to_show(session, "Release under review", key="reviewed", describe=lambda each: each.name)
     with st.container(horizontal=True, vertical_alignment="center"):
         guarantee_badge(run.outcome.guarantee)
         st.badge(f"ε = {format_amount(run.outcome.guarantee.epsilon)}", color="gray")
+        st.badge(delta_badge(run.outcome.guarantee), color="gray")
         st.text(describe(run))
     plain_list(costs(run.outcome.guarantee))
     _ask_tests(session, run)

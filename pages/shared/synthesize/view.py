@@ -9,6 +9,7 @@ import streamlit as st
 from dpsynth_core.charts.columns import compare_chart
 from dpsynth_core.charts.runs import spending_chart
 from dpsynth_core.errors import DPSynthError
+from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review.export import parquet, safe_csv
@@ -18,13 +19,14 @@ from dpsynth_core.runs.expected_error import NOT_COVERED
 from dpsynth_core.runs.selection import MAX_RUNS, RUNS_PER_CANDIDATE
 from dpsynth_core.table.schema import Schema
 from pages.shared.accounts import account_of, remember_look
-from pages.shared.formatting import duration, format_loss
+from pages.shared.formatting import delta_badge, duration, format_loss
 from pages.shared.layout import errors_shown, guarantee_badge
 from pages.shared.mechanism.settings import plan_for, seconds_for
 from pages.shared.session import Session
+from pages.shared.spending import ask_to_spend, shortages, show_price, warn_of_void
 from pages.shared.synthesize.actions import RUN, start
 from pages.shared.table_work import RunRecord
-from pages.shared.widgets import offer_download, plain_list, show_chart, show_series, show_task
+from pages.shared.widgets import ask_run_to_show, offer_download, plain_list, show_chart, show_series, show_task
 
 PREVIEW_ROWS = 100
 PICTURES_IN_A_ROW = 3
@@ -95,15 +97,7 @@ def _budget_problems(session: Session, config: RunConfig) -> list[str]:
     account = account_of(session)
     if account is None:
         return ["Open the data set's account on the Data page."]
-    fewer = " or the number of tables" if config.copies > 1 else ""
-    problems = []
-    if config.total.epsilon > account.left.epsilon:
-        left = format_amount(account.left.epsilon, up=False)
-        problems.append(f"Lower epsilon{fewer}: only ε = {left} is left.")
-    if config.total.delta > account.left.delta:
-        left = format_amount(account.left.delta, up=False)
-        problems.append(f"Lower delta{fewer}, or choose a mechanism that needs none: only δ = {left} is left.")
-    return problems
+    return shortages(account.left, config.total, fewer=" or the number of tables" if config.copies > 1 else "")
 
 
 def ask_to_run(session: Session, config: RunConfig, missing: list[str]) -> None:
@@ -182,19 +176,18 @@ def _show_selection(session: Session, config: RunConfig, schema: Schema, n: int)
     _ask_start(session, config, missing, label="Pick the best", icon=":material/emoji_events:", key="pick_best")
 
 
-@st.dialog("Spend part of the budget?")
 def confirm(session: Session, config: RunConfig) -> None:
-    """State cost and remainder; nothing is spent before the second button."""
+    """State cost, remainder and a void guarantee; nothing is spent before the second button."""
     account = account_of(session)
-    if account is None:
-        return
-    left, total = account.left, config.total
-    st.text(f"This run costs {format_loss(total.epsilon, total.delta)}.")
-    st.text(f"Left now: {format_loss(left.epsilon, left.delta, up=False)}.")
-    afterwards = format_loss(left.epsilon - total.epsilon, left.delta - total.delta, up=False)
-    st.text(f"Left afterwards: {afterwards}.")
+    if account is not None:
+        ask_to_spend(account, config.total, lambda: _confirm(session, account, config))
+
+
+def _confirm(session: Session, account: Account, config: RunConfig) -> None:
+    enough = show_price(account, config.total, "This run")
+    warn_of_void(session.prospect(config))
     with st.container(horizontal=True):
-        if st.button("Spend it and run", type="primary", key="confirm_run"):
+        if st.button("Spend it and run", type="primary", key="confirm_run", disabled=not enough):
             with errors_shown("The run was not started."):
                 start(session, config)
                 st.rerun()
@@ -219,8 +212,7 @@ def show_result(session: Session, run: RunRecord) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         guarantee_badge(result.guarantee)
         st.badge(f"ε = {format_amount(result.guarantee.epsilon)}", color="gray")
-        delta = "δ = 0 (pure)" if result.guarantee.kind == "pure" else f"δ = {format_amount(result.guarantee.delta)}"
-        st.badge(delta, color="gray")
+        st.badge(delta_badge(result.guarantee), color="gray")
     st.caption(result.guarantee.meaning)
     plain_list((*costs(result.guarantee), *result.guarantee.caveats))
     show_expected_error(result)
@@ -293,8 +285,7 @@ def show_history(session: Session) -> None:
         f"at {format_loss(spent.epsilon, spent.delta)}."
     )
     st.dataframe(rows, hide_index=True, alt="The runs on this table")
-    chosen = st.selectbox("Look at run", range(len(runs), 0, -1), key="history")
-    show_result(session, session.work.run(chosen))
+    show_result(session, ask_run_to_show(session, "Look at run", key="history", describe=lambda run: run.name))
 
 
 def show_spending(session: Session) -> None:
