@@ -16,8 +16,8 @@ import numpy as np
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.privacy.samplers import opendp_laplace, over_cores
 
-CHUNK = 1_024
-"""Draws of noise between two looks at whether more is wanted."""
+AHEAD, CHUNK = 4_096, 1_024
+"""Draws of noise at once: before it is asked for, when the interpreter is busy elsewhere, and after."""
 
 
 class PrefetchedLaplace:
@@ -25,31 +25,31 @@ class PrefetchedLaplace:
 
     def __init__(self, scale: float, size: int) -> None:
         self.scale = scale
-        self._size = size
         self._lock = Lock()
-        self._begun = 0
+        self._wanted, self._begun, self._chunk = size, 0, AHEAD
         self._drawn: list[IntArray] = []
         self._thread = Thread(target=self._fill, daemon=True)
         self._thread.start()
 
     def _fill(self) -> None:
-        measurement, zeros = opendp_laplace(self.scale), np.zeros(CHUNK, dtype=np.int64)
-        while self._begin():
-            self._drawn.append(np.array(measurement(zeros), dtype=np.int64))
+        measurement = opendp_laplace(self.scale)
+        while size := self._next_size():
+            self._drawn.append(np.array(measurement(np.zeros(size, dtype=np.int64)), dtype=np.int64))
 
-    def _begin(self) -> bool:
-        """Whether another chunk is wanted; then the caller draws it."""
+    def _next_size(self) -> int:
+        """How many values the caller is to draw next: none once enough are under way."""
         with self._lock:
-            wanted = self._begun * CHUNK < self._size
-            self._begun += wanted
-        return wanted
+            size = max(min(self._chunk, self._wanted - self._begun), 0)
+            self._begun += size
+        return size
 
     def add_to(self, values: IntArray) -> IntArray:
         """The values with noise: what is ready, and more drawn now by all cores. Nothing is left for another call."""
         with self._lock:
-            self._size = values.size
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for filled in [pool.submit(self._fill) for _ in range((os.cpu_count() or 1) - 1)]:
+            self._wanted, self._chunk = values.size, CHUNK
+        cores = os.cpu_count() or 1
+        with ThreadPoolExecutor(cores) as pool:
+            for filled in [pool.submit(self._fill) for _ in range(cores)]:
                 filled.result()
         self._thread.join()
         drawn = np.concatenate([np.zeros(0, dtype=np.int64), *self._drawn])[: values.size]
