@@ -21,7 +21,12 @@ AHEAD, CHUNK = 4_096, 1_024
 
 
 class PrefetchedLaplace:
-    """Discrete Laplace noise of one scale, drawn in the background until it is asked for."""
+    """Discrete Laplace noise of one scale, drawn in the background until it is asked for.
+
+    Example:
+        >>> PrefetchedLaplace(2.0, size=5_000).add_to(np.zeros((20, 300), dtype=np.int64)).shape
+        (20, 300)
+    """
 
     def __init__(self, scale: float, size: int) -> None:
         self.scale = scale
