@@ -112,6 +112,8 @@ class NullSimulator(ABC):
     """Of the real release, one for each question."""
     quick: bool
     """Whether thousands of releases take no longer than a second."""
+    hides_cells: bool = False
+    """Whether cells below a threshold are emptied, so that a single cell that was kept may stand for several."""
 
     @abstractmethod
     def run(
@@ -169,6 +171,10 @@ class CountSimulator(NullSimulator):
         found = self.test.on_counts(self.observed[None], self.cells, np.random.default_rng(0))
         assert found is not None  # noqa: S101  else this simulator would not have been chosen
         return np.asarray(found.statistics[0])
+
+    @property
+    def hides_cells(self) -> bool:  # type: ignore[override]
+        return not self.cells.law.undoes_noise
 
     @cached_property
     def cells(self) -> CountCells:

@@ -54,6 +54,8 @@ class Effort:
     """Releases of each null at the ends of the range."""
     ends: int
     """Nulls looked at more closely at either end."""
+    neighbours: tuple[int, ...] = ()
+    """Numbers of cells that one kept cell may stand for, where others around it can have been emptied."""
     estimating: int = ESTIMATION_RUNS
     """Releases in each round of the estimation, where the mechanism itself must run."""
 
@@ -80,6 +82,7 @@ COUNT_EFFORTS = (
         tilts=(-5, 5),
         widths=(0.03, 0.3),
         repeats=6,
+        neighbours=(2, 4),
         screening=20,
         releases=400,
         ends=2,
@@ -89,6 +92,7 @@ COUNT_EFFORTS = (
         tilts=(-12, -5, -2, 2, 5, 12),
         widths=(0.03, 0.1, 0.3),
         repeats=12,
+        neighbours=(2, 3, 4, 6),
         screening=40,
         releases=2_000,
         ends=3,
@@ -265,9 +269,10 @@ def candidates(
         chances=_normalised(2 * estimate.chances - again.chances),
     )
     nulls = [*_each(again), *_each(mirrored)]
+    hidden = effort.neighbours if simulator.hides_cells else ()
     if simulator.test.group.is_numeric:
         return nulls + _other_numbers(simulator, estimate, effort)
-    for shape in _shapes(estimate.chances[0], effort, nullable=simulator.test.value.nullable):
+    for shape in _shapes(estimate.chances[0], effort, nullable=simulator.test.value.nullable, hidden=hidden):
         for sizes in _sizes(estimate.sizes[0], effort.fractions, n):
             nulls.append(Nuisance(sizes=sizes[None], chances=shape[None]))
     return nulls
@@ -294,9 +299,9 @@ def _normalised(weights: FloatArray) -> FloatArray:
     return np.asarray(kept / kept.sum(axis=-1, keepdims=True))
 
 
-def _shapes(chances: FloatArray, effort: Effort, *, nullable: bool) -> list[FloatArray]:
+def _shapes(chances: FloatArray, effort: Effort, *, nullable: bool, hidden: tuple[int, ...] = ()) -> list[FloatArray]:
     """The estimated distribution as it is, smoothed, shifted, and mixed with a flat one; missing values keep their
-    share."""
+    share. Where a kept cell may stand for several, also with its share dealt to so many cells around it."""
     known, missing = (chances[:-1], chances[-1:]) if nullable else (chances, chances[:0])
     total = known.sum()
     if not total > 0:
@@ -305,10 +310,19 @@ def _shapes(chances: FloatArray, effort: Effort, *, nullable: bool) -> list[Floa
     flat = np.full(values, 1 / values)
     smooth = [_smoothed(known / total, max(1, round(width * values / 2))) for width in effort.widths]
     shapes = [known / total, *smooth, flat, (known / total + flat) / 2]
+    shapes += [_spread(known / total, cells) for cells in hidden]
     x = np.linspace(-0.5, 0.5, values)
     for base in (known / total, smooth[len(smooth) // 2]):
         shapes += [_normalised(base * np.exp(tilt * x)) for tilt in effort.tilts]
     return [np.concatenate([shape * total, missing]) for shape in shapes]
+
+
+def _spread(chances: FloatArray, cells: int) -> FloatArray:
+    """Each cell's share dealt evenly to so many cells around it; what would fall outside stays at the edge."""
+    shifts = np.arange(cells) - (cells - 1) // 2
+    to = np.clip(np.arange(len(chances))[:, None] + shifts, 0, len(chances) - 1)
+    dealt = np.repeat(chances / cells, cells)
+    return np.asarray(np.bincount(to.ravel(), weights=dealt, minlength=len(chances)), dtype=np.float64)
 
 
 def _smoothed(chances: FloatArray, half: int) -> FloatArray:
