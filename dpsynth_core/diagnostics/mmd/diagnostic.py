@@ -12,7 +12,7 @@ import pandas as pd
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.diagnostics.base import Diagnostic, Measure, Result, Scale, TablePair, Verdict, judge, some_rows
 from dpsynth_core.diagnostics.features import features, frequent_labels, uniform_rows
-from dpsynth_core.diagnostics.mmd.distance import kernel_density, mmd, sup_density_distance
+from dpsynth_core.diagnostics.mmd.distance import mmd, sup_density_distance, witnesses
 from dpsynth_core.diagnostics.mmd.random_features import FREQUENCIES, random_feature_mmd
 from dpsynth_core.errors import check_int
 from dpsynth_core.inference.proportions import NORMAL_QUANTILE, UPPER_TAIL
@@ -131,8 +131,7 @@ def median_gamma(points: FloatArray, rng: np.random.Generator) -> float:
 
 def mmd_with_error(x: FloatArray, y: FloatArray, gamma: float) -> tuple[float, float]:
     """Exact MMD and its standard error over the rows (delta method on the witness function)."""
-    at_x = kernel_density(x, gamma, x) - kernel_density(y, gamma, x)
-    at_y = kernel_density(x, gamma, y) - kernel_density(y, gamma, y)
+    at_x, at_y = witnesses(x, y, gamma)
     value = math.sqrt(max(0.0, float(at_x.mean() - at_y.mean())))
     # MMD^2 = E w(x) - E w(y) with the witness w = KD_P - KD_Q; moving one row moves it by 2 w / n.
     error = math.sqrt(float(at_x.var()) / len(x) + float(at_y.var()) / len(y))

@@ -2,8 +2,8 @@
 
 The kernel is k(x, y) = exp(-gamma |x - y|^2). Everything rests on one quantity, the kernel density
 KD(x) = sum_i w_i k(x, x_i); the inner product of two sets is the average of one's density over the other's points, and
-the maximum mean discrepancy (MMD) follows from three inner products. Exact: every pair of points is visited, in blocks
-that fit the processor's cache, in double precision throughout.
+the maximum mean discrepancy (MMD) follows from three inner products. Exact: every pair of points is visited, in
+compiled loops and in double precision throughout (``kernel_sums``).
 
 A distance to private rows is private itself.
 """
@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpsynth_core.arrays import FloatArray
+from dpsynth_core.diagnostics.mmd.kernel_sums import density_sums, kernel_points, mutual_sums, own_sums
 from dpsynth_core.errors import ParameterError
 
-_QUERIES, _LINES, _POINTS = 16, 4, 1024
-"""Pairs that are worked on at a time: half a megabyte, whatever the sizes of the sets."""
 _LARGEST = 1e100
 """Of coordinates, weights and gamma: their products stay finite."""
 
@@ -70,7 +69,7 @@ def kernel_mean(
     x, y = _both(X, "Y", Y)
     u = _weights("wx", wx, len(x))
     if X is Y and wx is wy:
-        return _self_mean(x, rate, u)
+        return float(u @ own_sums(kernel_points(x, x.mean(axis=0), rate), u))
     return float(u @ _density(y, x, rate, _weights("wy", wy, len(y))))
 
 
@@ -79,6 +78,20 @@ def kernel_density(X: ArrayLike, gamma: float, at: ArrayLike, wx: ArrayLike | No
     rate = _rate(gamma)
     x, queries = _both(X, "at", at)
     return _density(x, queries, rate, _weights("wx", wx, len(x)))
+
+
+def witnesses(X: ArrayLike, Y: ArrayLike, gamma: float) -> tuple[FloatArray, FloatArray]:
+    """KD_P - KD_Q at every point of ``X`` and at every point of ``Y``, visiting each pair of points once.
+
+    Their means differ by MMD^2, and their variances give its standard error.
+    """
+    rate = _rate(gamma)
+    x, y = _both(X, "Y", Y)
+    u, v = _weights("wx", None, len(x)), _weights("wy", None, len(y))
+    origin = x.mean(axis=0)
+    first, second = kernel_points(x, origin, rate), kernel_points(y, origin, rate)
+    at_x, at_y = mutual_sums(first, u, second, v)
+    return own_sums(first, u) - at_x, at_y - own_sums(second, v)
 
 
 def sup_density_distance(  # noqa: PLR0917  the order of arguments is that of the other distances
@@ -91,38 +104,10 @@ def sup_density_distance(  # noqa: PLR0917  the order of arguments is that of th
     return float(np.abs(kernel_density(X, gamma, at, wx) - kernel_density(Y, gamma, at, wy)).max())
 
 
-def _self_mean(x: FloatArray, gamma: float, w: FloatArray) -> float:
-    """kappa(P, P) from the pairs on and above the diagonal of blocks."""
-    total = 0.0
-    for start in range(0, len(x), _POINTS):
-        block = slice(start, start + _POINTS)
-        later = slice(start + _POINTS, None)
-        total += float(w[block] @ _density(x[block], x[block], gamma, w[block]))
-        if start + _POINTS < len(x):
-            total += 2 * float(w[block] @ _density(x[later], x[block], gamma, w[later]))
-    return total
-
-
 def _density(x: FloatArray, at: FloatArray, gamma: float, w: FloatArray) -> FloatArray:
-    """sum_i w_i exp(-gamma |at - x_i|^2), block by block."""
-    # -gamma |a - x|^2 = [a, |a|^2, 1] . [2 gamma x, -gamma, -gamma |x|^2]: one matrix product gives the exponents.
-    # The centre of the points becomes the origin first, so that the squares are no larger than they need to be.
+    """sum_i w_i exp(-gamma |at - x_i|^2); the centre of the points becomes the origin, so that squares stay small."""
     origin = x.mean(axis=0)
-    x, at = x - origin, at - origin
-    left = np.column_stack([at, np.square(at).sum(axis=1), np.ones(len(at))])
-    right = np.column_stack([2 * gamma * x, np.full(len(x), -gamma), -gamma * np.square(x).sum(axis=1)])
-    # Products of a few lines each stay below the size at which BLAS calls a second thread: the exponential function
-    # takes most of the time, and waiting for that thread in every block would cost more than it saves.
-    lines = np.pad(left, ((0, -len(at) % _LINES), (0, 0))).reshape(-1, _LINES, left.shape[1])
-    out = np.zeros((len(lines), _LINES))
-    for p in range(0, len(x), _POINTS):
-        columns = np.ascontiguousarray(right[p : p + _POINTS].T)
-        for q in range(0, len(lines), _QUERIES):
-            block = lines[q : q + _QUERIES] @ columns
-            np.minimum(block, 0.0, out=block)  # rounding may leave a square distance just below zero
-            np.exp(block, out=block)
-            out[q : q + _QUERIES] += block @ w[p : p + _POINTS]
-    return out.ravel()[: len(at)]
+    return density_sums(kernel_points(x, origin, gamma), w, kernel_points(at, origin, gamma))
 
 
 def _both(X: ArrayLike, parameter: str, other: ArrayLike) -> tuple[FloatArray, FloatArray]:
