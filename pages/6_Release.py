@@ -18,6 +18,7 @@ from pages.shared.release.view import (
     ask_run,
     ask_thresholds,
     show_answer,
+    show_candidates,
     show_checklist,
     show_pictures,
     show_unanswered,
@@ -32,6 +33,7 @@ with errors_shown("The ledger cannot be used."):
     account = account_of(session)
     found, decisions = checks(session, run, account), history(session)
     show_answer(session, run, found, decisions)
+    show_candidates(session, account)
 
     st.header("Checklist", anchor=False)
     if not found.public_only:

@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray
-from dpsynth_core.diagnostics.base import TablePair
+from dpsynth_core.diagnostics.base import Result, TablePair
+from dpsynth_core.diagnostics.evaluation import Evaluation
 from dpsynth_core.diagnostics.total_variation import coarse, total_variation
 from dpsynth_core.runs.expected_error import COLUMN_CELLS, PAIR_CELLS, ExpectedError
 
@@ -62,6 +63,20 @@ def causes(pair: TablePair, names: tuple[str, ...], expected: ExpectedError | No
     of_relation = float(total_variation(original.ravel(), scaled.ravel()))
     part = of_relation / (of_columns + of_relation) if of_columns + of_relation > 0 else 0.0
     return Causes(names=names, total=total, noise=noise, columns=rest * (1 - part), relation=rest * part)
+
+
+def concerned(result: Result, evaluation: Evaluation) -> tuple[str, ...]:
+    """The column or pair whose difference explains a result best; none where nothing could be computed.
+
+    For models that tell rows apart, that is what gives the rows away first; for the whole table, its worst pair.
+    """
+    if result.headline.columns:
+        return tuple(dict.fromkeys(result.headline.columns))[:2]
+    if "giveaways" in result.tables:
+        given = result.tables["giveaways"]
+        return tuple(given.loc[given["importance"] > 0, "column"])[:2]
+    pairs = evaluation.get("pairs")
+    return pairs.headline.columns if pairs is not None else ()
 
 
 def scaled_to(table: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:

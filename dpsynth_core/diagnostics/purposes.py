@@ -77,9 +77,20 @@ class FitnessLine:
     """Whether a table serves a purpose, and by which figure. Private, like the results behind it."""
 
     purpose: str
+    """A name in ``PURPOSES``."""
     fitness: Fitness
-    text: str
-    """The whole line. May hold column names, which are untrusted text."""
+    reason: str
+    """The measure and its figure. May hold column names, which are untrusted text."""
+
+    @property
+    def answer(self) -> str:
+        """Good for this, or not; without any text from a file."""
+        return f"{LEADS[self.fitness]} {PURPOSES[self.purpose].title}"
+
+    @property
+    def text(self) -> str:
+        """The whole line."""
+        return f"{self.answer}: {self.reason}"
 
 
 def fitness_lines(evaluation: Evaluation, purposes: Sequence[str] = ()) -> tuple[FitnessLine, ...]:
@@ -99,13 +110,13 @@ def overall(lines: Sequence[FitnessLine]) -> str:
 
 
 def _line(key: str, evaluation: Evaluation) -> FitnessLine:
-    purpose = PURPOSES[key]
-    result, title = evaluation.get(purpose.diagnostic), purpose.title
+    result = evaluation.get(PURPOSES[key].diagnostic)
+    fitness, reason = _judged(key, result)
     if key == MODEL and result is not None:
         # The outcome of the regression that was fitted, whichever that was.
-        title = next((f"a model for {item.columns[0]}" for item in result.items if len(item.columns) == 2), title)
-    fitness, why = _judged(key, result)
-    return FitnessLine(purpose=key, fitness=fitness, text=f"{LEADS[fitness]} {title}: {why}")
+        outcome = next((item.columns[0] for item in result.items if len(item.columns) == 2), None)
+        reason = reason if outcome is None else f"explaining {outcome}, {reason}"
+    return FitnessLine(purpose=key, fitness=fitness, reason=reason)
 
 
 def _judged(key: str, result: Result | None) -> tuple[Fitness, str]:
@@ -120,7 +131,7 @@ def _by_verdict(result: Result, tolerates: Verdict) -> tuple[Fitness, str]:
         return "unknown", headline.reading
     good: tuple[Verdict, ...] = ("excellent", "good", "fair") if tolerates == "fair" else ("excellent", "good")
     fitness: Fitness = "good" if verdict in good else "care" if verdict == "fair" else "not"
-    return fitness, f"{_lower(score(result))}. {headline.reading}"
+    return fitness, f"{_lower(score(result))}."
 
 
 def _variety(result: Result) -> tuple[Fitness, str]:

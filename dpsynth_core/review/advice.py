@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+
+import pandas as pd
 
 from dpsynth_core.diagnostics.causes import Cause, Causes
 from dpsynth_core.privacy.budget import format_amount
@@ -18,6 +20,8 @@ from dpsynth_core.runs.forecast import (
     WITH_MORE,
     Forecast,
 )
+from dpsynth_core.table.encoding import codec_for, reading_layout
+from dpsynth_core.table.schema import Schema
 
 MIN_GAIN = 0.1
 """Share of the forecast error that a change must save to be called a help."""
@@ -51,6 +55,23 @@ def cause_lines(causes: Causes) -> tuple[str, ...]:
         lines.append(f"About {share(causes.relation)} comes from a relation that the release does not have.")
     if causes.noise is not None:
         lines.append(REMEDIES[causes.main])
+    return tuple(lines)
+
+
+def clipping_lines(table: pd.DataFrame, schema: Schema, names: Sequence[str]) -> tuple[str, ...]:
+    """What the declared facts themselves change in these columns of the original, before any noise; for reviewers.
+
+    Both tables follow the declared facts, so no comparison between them shows this.
+    """
+    lines, layout = [], reading_layout(table)
+    for name in names:
+        moved = codec_for(schema[name], layout).moved_cells(table[name])
+        changes = {
+            f"values of {name} lie outside the declared range and count as its ends": moved.clamped,
+            f"values of {name} are not among the declared labels": moved.undeclared,
+            f"values of {name} are missing, though none was declared to be": moved.missing,
+        }
+        lines += [f"{share(count / len(table))} of the original's {what}." for what, count in changes.items() if count]
     return tuple(lines)
 
 

@@ -10,9 +10,11 @@ checked, the questions about quality are listed as unanswered, and nothing that 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from dpsynth_core.charts.checklist import WORDS
 from dpsynth_core.ledger.accounts import Account, Entry
 from dpsynth_core.review.checklist_item import STATES, ChecklistItem, CheckState
 from dpsynth_core.review.evidence import Evidence
@@ -70,6 +72,22 @@ class Checklist:
         if self.of("warn"):
             return "Yes, but weigh the warnings."
         return "Yes, as far as public facts tell." if self.public_only else "Yes. All your requirements are met."
+
+
+def side_by_side(named: Mapping[str, Checklist]) -> list[dict[str, str]]:
+    """Several releases' checks, aligned: one row for each check, one column for each release."""
+    titles = {check.key: check.title for found in named.values() for check in found.checks}
+    rows = [{"check": "May it be released?"} | {name: found.answer for name, found in named.items()}]
+    for key, title in titles.items():
+        row = {"check": title}
+        for name, found in named.items():
+            check = next((check for check in found.checks if check.key == key), None)
+            if check is None or check.state == "open":
+                row[name] = "" if check is None else WORDS["open"].capitalize()
+            else:
+                row[name] = f"{WORDS[check.state].capitalize()}: {check.measured}"
+        rows.append(row)
+    return rows
 
 
 def checklist(

@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from dpsynth_core.diagnostics.causes import Causes
 from dpsynth_core.diagnostics.evaluation import Evaluation
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.comparison_power import ComparisonPower
@@ -88,6 +89,8 @@ class RunRecord:
     """The ledger's number of its charge; None in teaching mode."""
     evaluations: dict[tuple[str, ...], Evaluation] = field(default_factory=dict)
     """By the columns that were compared with the original."""
+    causes: dict[tuple[str, ...], Causes] = field(default_factory=dict)
+    """Why a column or pair differs, by its names. Private."""
     risks: dict[tuple[str, str, tuple[Any, ...] | None], DiscoveryRisk] = field(default_factory=dict)
     """Of a false discovery, by value column, group column and the two levels (None: all pairs). Releasable."""
     own_risks: dict[tuple[str, str, tuple[Any, ...] | None], DiscoveryRisk] = field(default_factory=dict)

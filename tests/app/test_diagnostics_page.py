@@ -13,8 +13,11 @@ from streamlit.testing.v1 import AppTest
 from dpsynth_core.charts.scores import dot_chart
 from dpsynth_core.diagnostics import DIAGNOSTICS
 from dpsynth_core.diagnostics.base import INTERNAL
+from dpsynth_core.diagnostics.causes import concerned
 from dpsynth_core.diagnostics.evaluation import Evaluation, evaluate
 from dpsynth_core.diagnostics.mann_whitney import group_columns
+from dpsynth_core.diagnostics.purposes import fitness_lines, overall
+from dpsynth_core.diagnostics.regression import RegressionDiagnostic
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.review.export import marked_csv, marked_html
 from dpsynth_core.runs.configuration import RunConfig, RunResult
@@ -23,7 +26,7 @@ from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.private_table import PrivateTable
 from pages.shared.data.actions import load_example, load_upload
 from pages.shared.diagnostics import advice_view
-from pages.shared.diagnostics.actions import examine, next_missing, start_advice
+from pages.shared.diagnostics.actions import configured, examine, next_missing, start_advice, target_of
 from pages.shared.diagnostics.pvalues import RISK, ask, value_columns
 from pages.shared.session import Session
 from tests.waiting.jobs import finish
@@ -257,3 +260,63 @@ def test_the_risk_of_a_false_discovery_is_refined_by_itself() -> None:
     app.run()
     assert risk.sentences[0] in texts(app), "what is known stays"
     assert app.button(key="ask_risk").label == "Refine it"
+
+
+def test_the_page_answers_what_the_table_is_good_for() -> None:
+    session = ready("teaching", 10.0)
+    app = diagnostics(session)
+    told = texts(app)
+    (evaluation,) = evaluations(session)
+    assert all(line.reason in told for line in fitness_lines(evaluation))
+    app.multiselect(key="purposes").set_value(["totals", "groups"]).run()
+    assert session_of(app).work.purposes == ("totals", "groups")
+    (evaluation,) = evaluations(session_of(app))
+    lines = fitness_lines(evaluation, ["totals", "groups"])
+    assert all(line.reason in texts(app) for line in lines)
+    assert any(f"**{overall(lines)}**" == element.value for element in app.markdown)
+    app.switch_page("pages/3_Synthesize.py").run()
+    app.switch_page("pages/4_Diagnostics.py").run()
+    assert app.multiselect(key="purposes").value == ["totals", "groups"]
+
+
+def test_the_regression_follows_the_target() -> None:
+    session = ready("teaching", 10.0)
+    app = diagnostics(session)
+    app.selectbox(key="target").set_value("group").run()
+    assert not app.exception
+    (evaluation,) = evaluations(session_of(app))
+    assert "regression of 'group'" in evaluation["regression"].notes[0]
+    assert "explaining group, interval gap" in texts(app)
+    (outcome,) = (element for element in app.selectbox if element.label == "Outcome")
+    assert outcome.value == "group"
+    work = session_of(app).work
+    result = work.runs[0].result
+    later = configured(result, target_of(work, result.schema.names))
+    diagnostic = next(each for each in later if each.key == "regression")
+    assert isinstance(diagnostic, RegressionDiagnostic)
+    assert diagnostic.outcome == "group", "later comparisons begin with it"
+
+
+def test_what_became_better_is_said() -> None:
+    app = diagnostics(ready("teaching", 0.01, 100.0))
+    assert any("What has changed from release 1 to release 2?" in element.value for element in app.markdown)
+    changed = next(frame.value for frame in app.dataframe if {"change", "measure"} <= set(frame.value.columns))
+    assert "better" in set(changed["change"])
+
+
+def test_every_verdict_of_visible_differences_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = poor(monkeypatch)
+    app = diagnostics(session)
+    (evaluation,) = evaluations(session)
+    bad = [result for result in evaluation.results if result.verdict in ("fair", "poor")]
+    assert sum(element.value == "**Why?**" for element in app.markdown) == len(bad)
+    for result in bad:
+        assert " × ".join(concerned(result, evaluation)) + ": " in texts(app)
+
+
+def test_the_groups_shown_first_are_the_worst() -> None:
+    session = ready("teaching", 1.0)
+    app = diagnostics(session)
+    (evaluation,) = evaluations(session)
+    value, group = evaluation["mann_whitney"].headline.columns
+    assert (app.selectbox(key="value_column").value, app.selectbox(key="group_column").value) == (value, group)

@@ -14,6 +14,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dpsynth_core.diagnostics.evaluation import evaluate
+from dpsynth_core.diagnostics.wording import VERDICT_WORDS, statement
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.review import Evidence, Thresholds, gather
 from dpsynth_core.review.evidence import EvidenceRequest
@@ -337,6 +338,40 @@ def test_the_report_tells_checklist_and_decisions() -> None:
     assert "Second." in text
     assert "&lt;b&gt;Ada" in text
     assert "not a proof of privacy" in text
+    assert session.work.data.title in text
+    assert str(session.work.data.fingerprint) in text
+    assert bundle_of(session.work, session.runs[0]).sha256 in text
+    assert session.runs[0].digest in text
+
+
+def test_what_diagnostics_has_found_is_evidence_at_once_and_is_not_computed_again() -> None:
+    session = ready()
+    (run,) = session.runs
+    run.evaluations[run.result.schema.names] = found().evaluation
+    answer = checks(session, run)
+    assert {check.key for check in answer.of("open")} == {"false_discovery", "nearest"}
+    shown = texts(release(session))
+    for key, diagnostic in (("columns", "marginals"), ("pairs", "pairs"), ("pmse", "pmse"), ("mmd", "mmd")):
+        result = found().evaluation[diagnostic]
+        assert f"{VERDICT_WORDS[result.verdict]}. {statement(result)}" in answer[key].evidence
+        assert answer[key].evidence in shown
+    again = gather(session.work.private, EvidenceRequest(outcome=made(), evaluation=found().evaluation))  # type: ignore[arg-type]
+    assert again.evaluation is found().evaluation
+
+
+def test_candidates_are_shown_side_by_side() -> None:
+    session = ready(evidence=found())
+    session.work.add_run(made())
+    app = release(session)
+    table = next(frame.value for frame in app.dataframe if "check" in frame.value.columns)
+    first, second = (run.name for run in session.runs)
+    assert list(table.columns) == ["check", first, second]
+    row = table.set_index("check").loc["Every column keeps its distribution"]
+    assert row[first].endswith(checks(session, session.runs[0])["columns"].measured)
+    assert row[second] == "Not looked at"
+    session.work.public_review = True
+    hidden = next(frame.value for frame in release(session).dataframe if "check" in frame.value.columns)
+    assert "Every column keeps its distribution" not in set(hidden["check"])
 
 
 def test_who_declared_the_facts_can_be_named_later_for_the_same_facts_only() -> None:

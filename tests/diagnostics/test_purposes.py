@@ -66,7 +66,9 @@ def test_a_lost_label_counts_for_software_tests() -> None:
 def test_the_line_on_a_model_names_the_outcome_that_was_explained() -> None:
     private = dp.PrivateTable(mixed_table(600), mixed_schema())
     evaluation = evaluate(private, mixed_table(600, seed=5), [RegressionDiagnostic(outcome="age")])
-    assert fitness_lines(evaluation, ["model"])[0].text.startswith("Good for a model for age: interval gap")
+    assert fitness_lines(evaluation, ["model"])[0].text.startswith(
+        "Good for a model for a target: explaining age, interval gap"
+    )
     assert fitness_lines(evaluation, ["groups"])[0].fitness == "unknown"
 
 

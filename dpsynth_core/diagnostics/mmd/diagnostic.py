@@ -57,7 +57,7 @@ class MMDDiagnostic(Diagnostic):
         good="about the distance between two halves of the original; pure noise has 1",
     )
 
-    exact_rows: int = 12_000
+    exact_rows: int = 50_000
     """Rows of the larger table up to which every pair of rows is visited; beyond, random features."""
     frequencies: int = FREQUENCIES
     """Random features; the error falls with their square root."""

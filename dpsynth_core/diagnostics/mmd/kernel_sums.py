@@ -72,6 +72,9 @@ def _in_threads(
     ends: Callable[[FloatArray], FloatArray] | None = None,
 ) -> None:
     threads = int(min(os.cpu_count() or 1, 1 + rows * pairs_per_row // _PAIRS_PER_THREAD))
+    if threads == 1:
+        work(0, rows)
+        return
     shares = np.linspace(0.0, 1.0, threads + 1)
     cuts = np.rint(rows * shares if ends is None else ends(shares)).astype(np.int64).tolist()
     with ThreadPoolExecutor(threads) as pool:
@@ -83,7 +86,16 @@ def _in_threads(
 
 
 @compiled_sums
-def _kernel_row(lines, squares, start, stop, at, i, square, out):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def _kernel_row(  # noqa: PLR0917
+    lines: FloatArray,
+    squares: FloatArray,
+    start: int,
+    stop: int,
+    at: FloatArray,
+    i: int,
+    square: float,
+    out: FloatArray,
+) -> None:
     """The kernel between one point and those from start to stop.
 
     exp(t), for t up to zero, is a Taylor polynomial of t / 256, squared eight times. The polynomial leaves
@@ -123,7 +135,7 @@ def _kernel_row(lines, squares, start, stop, at, i, square, out):  # type: ignor
 
 
 @compiled_sums
-def _row_sum(kernel, w):  # type: ignore[no-untyped-def]
+def _row_sum(kernel: FloatArray, w: FloatArray) -> float:
     total = 0.0
     for j in range(len(w)):
         total += w[j] * kernel[j]
@@ -131,13 +143,22 @@ def _row_sum(kernel, w):  # type: ignore[no-untyped-def]
 
 
 @compiled_sums
-def _add_row(kernel, weight, out):  # type: ignore[no-untyped-def]
+def _add_row(kernel: FloatArray, weight: float, out: FloatArray) -> None:
     for j in range(len(out)):
         out[j] += weight * kernel[j]
 
 
 @compiled_sums
-def _one_way(lines, squares, w, at, at_squares, out, first, last):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def _one_way(  # noqa: PLR0917
+    lines: FloatArray,
+    squares: FloatArray,
+    w: FloatArray,
+    at: FloatArray,
+    at_squares: FloatArray,
+    out: FloatArray,
+    first: int,
+    last: int,
+) -> None:
     kernel = np.empty(_BLOCK)
     for start in range(0, len(squares), _BLOCK):
         stop = min(start + _BLOCK, len(squares))
@@ -147,9 +168,18 @@ def _one_way(lines, squares, w, at, at_squares, out, first, last):  # type: igno
 
 
 @compiled_sums
-def _both_ways(  # type: ignore[no-untyped-def]  # noqa: PLR0917
-    lines, squares, w, at, at_squares, weights, out, other, first, last
-):
+def _both_ways(  # noqa: PLR0917
+    lines: FloatArray,
+    squares: FloatArray,
+    w: FloatArray,
+    at: FloatArray,
+    at_squares: FloatArray,
+    weights: FloatArray,
+    out: FloatArray,
+    other: FloatArray,
+    first: int,
+    last: int,
+) -> None:
     kernel = np.empty(_BLOCK)
     for start in range(0, len(squares), _BLOCK):
         stop = min(start + _BLOCK, len(squares))
@@ -160,7 +190,9 @@ def _both_ways(  # type: ignore[no-untyped-def]  # noqa: PLR0917
 
 
 @compiled_sums
-def _among(lines, squares, w, out, first, last):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def _among(  # noqa: PLR0917
+    lines: FloatArray, squares: FloatArray, w: FloatArray, out: FloatArray, first: int, last: int
+) -> None:
     """Pairs (i, j) with i from first to last and j >= i; a point's pair with itself counts once."""
     kernel, n = np.empty(_BLOCK), len(squares)
     for begin in range(first, n, _BLOCK):

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import streamlit as st
 
 from dpsynth_core.diagnostics import Result, TablePair
-from dpsynth_core.diagnostics.causes import causes
+from dpsynth_core.diagnostics.causes import Causes, causes, concerned
 from dpsynth_core.diagnostics.evaluation import Evaluation
-from dpsynth_core.review.advice import advice, advice_rows, cause_lines, ways_in_words
+from dpsynth_core.review.advice import advice, advice_rows, cause_lines, clipping_lines, ways_in_words
 from dpsynth_core.runs.forecast import alternatives
 from dpsynth_core.table.private_table import PrivateTable
 from pages.shared.diagnostics.actions import ADVICE, scenario_of_run, start_advice
@@ -33,10 +33,35 @@ def show_advice(session: Session, found: Mapping[RunRecord, Evaluation]) -> None
     with st.container(border=True):
         st.markdown("**Why is it far apart?**")
         for result in _worst(evaluation):
-            pair = TablePair.of(_private(session, run), run.result.tables[0], result.headline.columns)
-            plain_list(cause_lines(causes(pair, result.headline.columns, run.result.expected_error)))
+            plain_list(cause_lines(_causes(session, run, result.headline.columns)))
         with errors_shown("No change can be forecast."):
             _show_changes(session, run)
+
+
+def show_why(session: Session, run: RunRecord, result: Result, evaluation: Evaluation) -> None:
+    """Under a verdict of visible differences or worse: where they come from, and what would help most."""
+    names = concerned(result, evaluation)
+    if result.verdict not in ("fair", "poor") or not names:
+        return
+    st.markdown("**Why?**")
+    table, schema = session.work.data.table, run.result.schema
+    plain_list((*cause_lines(_causes(session, run, names)), *clipping_lines(table, schema, names)))
+    record = session.work.advice
+    if record is not None and record.scenario == scenario_of_run(session.work, run):
+        st.markdown(advice(record.found, _words(record)))
+
+
+def _causes(session: Session, run: RunRecord, names: tuple[str, ...]) -> Causes:
+    """Computed once for each column or pair."""
+    if names not in run.causes:
+        pair = TablePair.of(_private(session, run), run.result.tables[0], names)
+        run.causes[names] = causes(pair, names, run.result.expected_error)
+    return run.causes[names]
+
+
+def _words(record: ForecastRecord) -> dict[str, str]:
+    scenario = record.scenario
+    return ways_in_words(scenario.budget.epsilon, record.delta, len(scenario.schema.names))
 
 
 def _worst(evaluation: Evaluation) -> list[Result]:
@@ -71,8 +96,7 @@ def _show_changes(session: Session, run: RunRecord) -> None:
 
 
 def _show_found(record: ForecastRecord) -> None:
-    scenario = record.scenario
-    words = ways_in_words(scenario.budget.epsilon, record.delta, len(scenario.schema.names))
+    words = _words(record)
     st.markdown("**What would help most?**")
     st.markdown(advice(record.found, words) or "No change can be forecast for this release.")
     st.dataframe(advice_rows(record.found, words), hide_index=True, alt="The forecast error of every change")

@@ -9,11 +9,12 @@ import streamlit as st
 from dpsynth_core.charts.diagnostics import overview, pictures_of
 from dpsynth_core.diagnostics import DIAGNOSTICS, Result, Verdict
 from dpsynth_core.diagnostics.evaluation import Evaluation
-from dpsynth_core.diagnostics.purposes import LEADS, MODEL, PURPOSES, Fitness, FitnessLine, changes, fitness_lines
+from dpsynth_core.diagnostics.purposes import MODEL, PURPOSES, Fitness, FitnessLine, changes, fitness_lines, overall
 from dpsynth_core.diagnostics.wording import VERDICT_WORDS, measured, score, statement
 from dpsynth_core.inference.regression.design import can_be_outcome
 from dpsynth_core.table.schema import Schema
 from pages.shared.diagnostics.actions import EXAMINATION, MAX_COMPARED, choose_target, examine, next_missing
+from pages.shared.diagnostics.advice_view import show_why
 from pages.shared.diagnostics.groups_view import show_groups
 from pages.shared.diagnostics.questions_view import show_questions
 from pages.shared.diagnostics.regression_view import show_regression
@@ -158,7 +159,9 @@ def show_verdict(session: Session, found: Mapping[RunRecord, Evaluation]) -> Non
                 if not purposes:
                     verdict_badge(evaluation.verdict)
                 guarantee_badge(run.result.guarantee)
-            for line in fitness_lines(evaluation, purposes):
+            lines = fitness_lines(evaluation, purposes)
+            st.markdown(f"**{overall(lines)}**")
+            for line in lines:
                 _show_fitness(line)
             with st.expander("Every diagnostic's verdict", icon=":material/list:", expanded=not purposes):
                 st.markdown(evaluation.summary)
@@ -171,10 +174,9 @@ def show_verdict(session: Session, found: Mapping[RunRecord, Evaluation]) -> Non
 
 def _show_fitness(line: FitnessLine) -> None:
     colour, icon = FIT[line.fitness]
-    lead, _, rest = line.text.partition(": ")
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.badge(LEADS[line.fitness], icon=icon, color=colour)
-        st.text(f"{lead.removeprefix(LEADS[line.fitness]).strip()}: {rest}")
+        st.badge(line.answer, icon=icon, color=colour)
+        st.text(line.reason)
 
 
 def show_changes(session: Session, found: Mapping[RunRecord, Evaluation], columns: tuple[str, ...]) -> None:
@@ -206,6 +208,8 @@ def show_panel(session: Session, key: str, found: Mapping[RunRecord, Evaluation]
         verdict_badge(first.verdict)
         st.text(statement(first))
     st.text(first.headline.reading)
+    with errors_shown("The reasons cannot be worked out."):
+        show_why(session, next(iter(found)), first, next(iter(found.values())))
     named = {run.name: result for run, result in results.items()}
     as_table = st.toggle("Show as tables", key=f"table_{key}")
     _pictures(session, next(iter(found)), named, as_table)

@@ -8,17 +8,21 @@ from dpsynth_core.charts.checklist import claims_chart, epsilon_chart
 from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review import Checklist, ChecklistItem, Decision
+from dpsynth_core.review.checklist import side_by_side
 from dpsynth_core.review.checklist_item import GROUPS, CheckState
 from dpsynth_core.review.publication import PRIVATE_DIAGNOSTICS
 from dpsynth_core.review.thresholds import LIMITS, Thresholds
 from dpsynth_core.review.wording import costs, loss
+from pages.shared.diagnostics.actions import MAX_COMPARED
 from pages.shared.formatting import delta_badge
 from pages.shared.layout import Colour, errors_shown, guarantee_badge
 from pages.shared.release.actions import (
     EVIDENCE,
+    checks,
     chosen_by,
     describe,
     gather_evidence,
+    known_evidence,
     last_decision,
     publishable_tests,
 )
@@ -104,13 +108,28 @@ def ask_mode(session: Session) -> None:
         )
 
 
-def show_unanswered(checks: Checklist) -> None:
+def show_candidates(session: Session, account: Account | None) -> None:
+    """Every release of this table side by side, check by check, where there are several."""
+    if len(session.runs) < 2:
+        return
+    runs = session.runs[-MAX_COMPARED:]
+    with st.expander(f"Compare the releases, check by check ({len(runs)})", icon=":material/view_column:"):
+        rows = side_by_side({run.name: checks(session, run, account) for run in runs})
+        st.dataframe(rows, hide_index=True, alt="Every check of every release, one column for each release")
+        if any(known_evidence(run) is None for run in runs) and not session.work.public_review:
+            st.caption(
+                "What was not looked at is filled in once you compare that release with the original, on Diagnostics "
+                "or here."
+            )
+
+
+def show_unanswered(found: Checklist) -> None:
     """What a review on public facts cannot answer."""
-    if checks.unanswered:
+    if found.unanswered:
         with st.container(border=True):
             st.subheader("Unanswered", anchor=False)
             st.markdown("These questions need the private rows, so this review leaves them open:")
-            plain_list(checks.unanswered)
+            plain_list(found.unanswered)
 
 
 def show_answer(session: Session, run: RunRecord, found: Checklist, decisions: tuple[Decision, ...]) -> None:
@@ -154,7 +173,8 @@ def _gather(session: Session, run: RunRecord) -> None:
         with errors_shown("The evidence was not gathered."):
             gather_evidence(session.work, run)
             st.rerun()
-    st.caption("This compares the release with the original. It costs nothing, and the result stays inside.")
+    found = "What Diagnostics has found is taken from there. " if known_evidence(run) is not None else ""
+    st.caption(f"This compares the release with the original. {found}It costs nothing, and the result stays inside.")
 
 
 def show_checklist(found: Checklist) -> None:
