@@ -7,7 +7,7 @@ import json
 
 from dpsynth_core.cli.terminal import hint
 from dpsynth_core.table.readers.read import read_table
-from dpsynth_core.table.suggest import suggest
+from dpsynth_core.table.suggest import WORDS_AMONG_NUMBERS, suggest
 
 NOT_PUBLIC = (
     'These facts were read from the data. Correct them, and set "public" to true where anyone could know the facts of '
@@ -24,6 +24,8 @@ def run(chosen: argparse.Namespace) -> None:
     suggestion = suggest(read_table(chosen.data))
     # Escaped: a name in the file may hold characters that a terminal would obey.
     print(json.dumps(suggestion.schema.to_dict(), indent=2))
+    for name in suggestion.words:
+        hint(f"Column {name!r}: {WORDS_AMONG_NUMBERS}")
     for name, reason in suggestion.dropped.items():
         hint(f"Column {name!r} is left out. {reason}")
     hint(NOT_PUBLIC)

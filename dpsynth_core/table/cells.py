@@ -238,6 +238,29 @@ def column_texts(series: pd.Series[Any], layout: FileLayout = DEFAULT_LAYOUT) ->
     return pd.Series(texts, dtype="str").dropna()
 
 
+def column_labels(series: pd.Series[Any], layout: FileLayout = DEFAULT_LAYOUT) -> pd.Series[Any]:
+    """``label_spelling`` of every cell that is not missing, as text."""
+
+    def spelled(cell: object) -> str | None:
+        return None if is_missing(cell, layout) else label_spelling(cell_text(cell), layout) or None
+
+    return pd.Series(_each(series, spelled, np.dtype(object)), dtype="str").dropna()
+
+
+def label_spelling(text: str, layout: FileLayout = DEFAULT_LAYOUT) -> str:
+    """One spelling for a label that is a number: without needless zeros at its end.
+
+    Example:
+        >>> [label_spelling(text) for text in ("3.0", "3", "2.50", "<5", "007.0", "30")]
+        ['3', '3', '2.5', '<5', '007.0', '30']
+    """
+    whole, point, digits = text.partition(layout.decimal)
+    if not point or _is_code(text) or not re.fullmatch("[+-]?[0-9]+", whole) or not re.fullmatch("[0-9]*", digits):
+        return text
+    digits = digits.rstrip("0")
+    return f"{whole}{point}{digits}" if digits else whole
+
+
 def _number_text(number: Any) -> str:
     if isinstance(number, int | np.integer) and abs(int(number)) < _FAR**2:  # Python spells out no int of any length
         return str(int(number))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpsynth_core.errors import DPSynthError, ParameterError
 from dpsynth_core.privacy.budget import Amount, Budget, exact
 from dpsynth_core.privacy.noise import Noise
-from dpsynth_core.table.cells import DEFAULT_LAYOUT, column_numbers, column_texts
+from dpsynth_core.table.cells import DEFAULT_LAYOUT, column_labels, column_numbers
 from dpsynth_core.table.file_layout import FileLayout, layout_of
 from dpsynth_core.table.paid_estimate import PaidEstimate, paid
 
@@ -137,7 +137,7 @@ def discover_categories(
     share = budget.per_row(rows_per_person)
     threshold = discovery_threshold(share.epsilon, share.delta)
     layout = layout or layout_of(values.attrs)
-    counted = column_texts(values, layout or DEFAULT_LAYOUT).value_counts(sort=False)
+    counted = column_labels(values, layout or DEFAULT_LAYOUT).value_counts(sort=False)
     noisy = noise.laplace(
         counted.to_numpy(),
         sensitivity=HISTOGRAM_SENSITIVITY,

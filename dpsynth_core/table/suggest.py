@@ -17,7 +17,14 @@ import pandas as pd
 
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.errors import SchemaError
-from dpsynth_core.table.cells import DEFAULT_LAYOUT, column_dates, column_numbers, column_texts, is_missing
+from dpsynth_core.table.cells import (
+    DEFAULT_LAYOUT,
+    column_dates,
+    column_labels,
+    column_numbers,
+    column_texts,
+    is_missing,
+)
 from dpsynth_core.table.column import DEFAULT_BINS, MAX_DECIMALS, MAX_INTEGER, Column
 from dpsynth_core.table.file_layout import FileLayout, layout_of
 from dpsynth_core.table.schema import Schema
@@ -29,7 +36,16 @@ MAX_SUGGESTED_LEVELS = 200
 IDENTIFIER_SHARE = 0.95
 """A text or integer column with at least this share of distinct values is taken for an identifier."""
 MIN_ROWS_FOR_IDENTIFIER = 20
+MIN_NUMBER_SHARE, MAX_WORDS = 0.5, 10
+"""A column of numbers may have this many different words among them ("?", "<5"), in fewer than half of its cells."""
+MIN_NUMBERS, MIN_NUMBERS_AMONG_RANGES = 5, 20
+"""Different numbers from which words among them are no labels; more are asked where a word has digits, like "5+"."""
 IDENTIFIER = "Its values are all different, so it identifies rows instead of describing them."
+
+WORDS_AMONG_NUMBERS = (
+    'Most of its cells are numbers and some are words, such as "?" or "<5". It is suggested as numbers, and the words '
+    "count as missing. To keep them, declare it as categorical and list every label."
+)
 
 _DATE_FORMATS = (None, "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y/%m/%d")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
@@ -45,18 +61,24 @@ class Suggestion:
     schema: Schema
     dropped: dict[str, str]
     """Columns that should not enter a synthetic table, each with the reason as a sentence."""
+    words: tuple[str, ...] = ()
+    """Columns proposed as numbers although some of their cells hold words, which count as missing."""
 
 
 def suggest(table: pd.DataFrame) -> Suggestion:
     """Propose the file's layout, kinds, rounded bounds, categories and missing levels, and which columns to drop."""
     columns: list[Column] = []
     dropped: dict[str, str] = {}
+    words: list[str] = []
     layout = layout_of(table.attrs)
     for name in table.columns:
+        has_words = False
         try:
-            proposed = _propose(str(name), table[name], layout or DEFAULT_LAYOUT)
+            proposed, has_words = _propose(str(name), table[name], layout or DEFAULT_LAYOUT)
         except SchemaError:
             proposed = "No range can be declared for values this extreme."
+        if has_words:
+            words.append(str(name))
         if isinstance(proposed, Column):
             columns.append(proposed)
         else:
@@ -64,7 +86,8 @@ def suggest(table: pd.DataFrame) -> Suggestion:
     if not columns:
         remedy = "Every column looks like an identifier, free text or is empty; declare a schema by hand."
         raise SchemaError(None, "columns", [], allowed="at least one column that describes rows", remedy=remedy)
-    return Suggestion(schema=Schema(columns=tuple(columns), file=layout), dropped=dropped)
+    schema = Schema(columns=tuple(columns), file=layout)
+    return Suggestion(schema=schema, dropped=dropped, words=tuple(name for name in words if name not in dropped))
 
 
 def suggest_schema(table: pd.DataFrame) -> Schema:
@@ -77,24 +100,26 @@ def suggest_schema(table: pd.DataFrame) -> Schema:
     return suggest(table).schema
 
 
-def _propose(name: str, series: pd.Series[Any], layout: FileLayout) -> Column | str:
-    """A column, or why it should be dropped."""
+def _propose(name: str, series: pd.Series[Any], layout: FileLayout) -> tuple[Column | str, bool]:
+    """A column, or why it should be dropped; and whether it is one of numbers with words among them."""
     gone = series.isna()
     if series.dtype == object:
         gone = pd.Series([is_missing(cell, layout) for cell in series], index=series.index)
     nullable, present = bool(gone.any()), series[~gone]
     if present.empty:
-        return "It has no values."
+        return "It has no values.", False
     kind = _kind_of(present)
     if kind == "boolean":
-        return Column(name=name, kind="boolean", nullable=nullable)
+        return Column(name=name, kind="boolean", nullable=nullable), False
     if kind == "date":
         days, _ = column_dates(present, None, layout)
-        return _propose_date(name, days, nullable, None)
+        return _propose_date(name, days, nullable, None), False
     values = column_numbers(present, layout)
     if kind == "number" or (not np.isnan(values).any() and not _are_codes(present)):
-        return _propose_number(name, values, nullable)
-    return _propose_text(name, present, nullable, layout)
+        return _propose_number(name, values, nullable), False
+    if _are_numbers_with_words(present, values, layout):
+        return _propose_number(name, values[~np.isnan(values)], nullable=True), True
+    return _propose_text(name, present, nullable, layout), False
 
 
 def _kind_of(present: pd.Series[Any]) -> str:
@@ -114,6 +139,17 @@ def _are_codes(present: pd.Series[Any]) -> bool:
     if any(_LEADING_ZERO.match(text) for text in texts):
         return True
     return len(wholes) == len(texts) and any(text.startswith("+") or len(text) > 18 for text in wholes)
+
+
+def _are_numbers_with_words(present: pd.Series[Any], values: FloatArray, layout: FileLayout) -> bool:
+    """Whether a column holds numbers but for a few words: what is unknown or below what can be measured."""
+    is_word = np.isnan(values)
+    if not np.isfinite(values).any() or is_word.mean() >= MIN_NUMBER_SHARE or _are_codes(present[~is_word]):
+        return False
+    words = column_texts(present[is_word], layout).unique()
+    ranges = any(character.isdigit() for word in words for character in word)
+    needed = MIN_NUMBERS_AMONG_RANGES if ranges else MIN_NUMBERS
+    return len(words) <= MAX_WORDS and len(np.unique(values[~is_word])) >= needed
 
 
 def _propose_number(name: str, present: FloatArray, nullable: bool) -> Column | str:
@@ -147,7 +183,7 @@ def _propose_text(name: str, present: pd.Series[Any], nullable: bool, layout: Fi
         days = _as_dates(present, date_format, layout)
         if days is not None:
             return _propose_date(name, days, nullable, date_format)
-    texts = sorted(column_texts(present, layout).unique())
+    texts = sorted(column_labels(present, layout).unique())
     if not texts:
         return "It has no values."
     if len(texts) <= MAX_SUGGESTED_CATEGORIES and not _is_identifier(name, len(texts), len(present), gapless=False):

@@ -179,6 +179,8 @@ class TableWork:
     mode those made here."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Columns that the suggestion leaves out, each with the reason."""
+    words: tuple[str, ...] = ()
+    """Columns that are suggested as numbers although some of their cells hold words."""
     preview: Preview | None = None
     forecast: ForecastRecord | None = None
     advice: ForecastRecord | None = None

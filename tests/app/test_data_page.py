@@ -413,3 +413,25 @@ def test_a_hostile_column_can_be_estimated() -> None:
     app = data_page(session)
     assert "Estimated privately" in texts(app)
     assert_only_in_plain_text(app, HOSTILE[0])
+
+
+# Words among numbers, and labels that are pasted
+
+
+def test_numbers_with_words_are_offered_as_numbers_and_the_page_says_so() -> None:
+    cells = [*(f"{20 + i % 60},{2 + i % 40 / 10:.1f}" for i in range(120)), "31,<5", "?,3.1"]
+    app = upload(data_page(), "mine.csv", ("age,creatinine\n" + "\n".join(cells)).encode())
+    schema = session_of(app).schema
+    assert schema is not None
+    assert [(column.kind, column.nullable) for column in schema] == [("integer", True), ("continuous", True)]
+    assert "• creatinine: Most of its cells are numbers and some are words" in texts(app)
+    typed(app, 1, kind="categorical", categories=["low,high"])
+    assert "creatinine: Most" not in texts(app)
+
+
+def test_a_pasted_list_of_labels_is_taken_apart() -> None:
+    app = upload(data_page(), "mine.csv", csv_of("age", "weight"))
+    typed(app, 0, kind="ordinal", categories=["0,1,2"])
+    schema = session_of(app).schema
+    assert schema is not None
+    assert schema["age"].labels == (0, 1, 2)

@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.table.column import KINDS, Column
+from dpsynth_core.table.file_layout import FileLayout
 from dpsynth_core.table.schema import Schema
 from pages.shared.data.schema_rows import (
     from_rows,
+    labels_in,
     mark_public,
     numbers,
     settle_origins,
+    split_labels,
     to_rows,
     with_column,
     withdraw_estimates,
@@ -373,3 +376,39 @@ cells = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_si
 def test_whatever_is_typed_ends_in_a_schema_or_in_words(typed: dict[str, Any]) -> None:
     schema, problems = from_rows(rows_of(**typed))
     assert (schema is None) == bool(problems)
+
+
+# Labels that are pasted
+
+
+def pasted(labels: list[str], before: tuple[str, ...] = ("f", "m"), layout: FileLayout | None = None) -> list[str]:
+    """The labels after somebody has typed in the cell of a column."""
+    schema = Schema(columns=(Column(name="x", kind="categorical", categories=before),))
+    draft = to_rows(schema, schema.names)
+    edited = draft.assign(categories=pd.Series([labels], dtype=object))
+    return list(split_labels(edited, draft, layout)["categories"][0])
+
+
+@pytest.mark.parametrize("text", ["0,1,2", "0;1;2", "0\n1\n2", "0, 1,2,", "0\t1\t2", "0,1,2,2.0"])
+def test_a_pasted_list_is_as_many_labels(text: str) -> None:
+    assert pasted([text]) == ["0", "1", "2"]
+
+
+def test_labels_that_were_there_keep_their_commas() -> None:
+    assert pasted(["Paris, France", "Rome,Oslo"], before=("Paris, France",)) == ["Paris, France", "Rome", "Oslo"]
+    assert pasted(['"Bern, Switzerland"']) == ["Bern, Switzerland"]
+
+
+def test_a_decimal_comma_separates_nothing() -> None:
+    comma = FileLayout(decimal=",", delimiter=";")
+    assert pasted(["0,5", "1,5;2,50", "2,5"], layout=comma) == ["0,5", "1,5", "2,50"]
+
+
+def test_a_new_label_that_is_an_old_number_is_not_added() -> None:
+    assert pasted(["3", "3.0", "4"], before=("3",)) == ["3", "4"]
+    assert pasted(["3", "3.0"], before=("3", "3.0")) == ["3", "3.0"], "declared as two"
+
+
+@given(st.text())
+def test_any_text_can_be_typed_as_a_label(text: str) -> None:
+    assert all(label.strip() == label and label for label in labels_in(text))

@@ -121,3 +121,12 @@ def test_discovery_needs_a_delta() -> None:
         discover_categories(pd.Series(["a"]), epsilon=1, delta=1e-6, noise=seeded(1, 1e-6))
     with pytest.raises(NothingFoundError):
         discover_categories(pd.Series([None], dtype=object), epsilon=1, delta=1e-6, noise=seeded(1, 1e-6))
+
+
+def test_spellings_of_one_number_are_counted_as_one_label() -> None:
+    values = pd.Series([*["3"] * 40, *["3.0"] * 40, *["none"] * 80], name="grade")
+    # Neither spelling has enough rows by itself.
+    threshold = discovery_threshold(Fraction(1, 2), Fraction(1, 10**6))
+    assert 40 < threshold < 80
+    found = discover_categories(values, epsilon="0.5", delta="1e-6", noise=SeededNoise(Budget.of("0.5", "1e-6"), 3))
+    assert found.categories == ("3", "none")

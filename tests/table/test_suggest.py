@@ -111,3 +111,40 @@ def test_rounded_bounds_always_cover(low: float, width: float) -> None:
 def test_words_for_missing_are_labels_not_dates() -> None:
     found = suggest(pd.DataFrame({"a": ["nan", "NaT", "nan"]}, dtype="str")).schema["a"]
     assert found.kind == "categorical"
+
+
+LAB = [*(f"{value / 10:.1f}" for value in range(20, 120)), "<5", "?", "?"]
+
+
+def test_numbers_with_a_few_words_are_suggested_as_numbers_with_the_rest_missing() -> None:
+    table = pd.DataFrame({"creatinine": LAB, "nuclei": [*(str(i % 10 + 1) for i in range(100)), "?", "?", "?"]})
+    found = suggest(table)
+    assert found.words == ("creatinine", "nuclei")
+    assert [column.kind for column in found.schema] == ["continuous", "integer"]
+    assert all(column.nullable for column in found.schema)
+    encoded = PrivateTable(table, found.schema).positions("creatinine")
+    assert encoded.missing is not None
+    assert np.flatnonzero(encoded.missing).tolist() == [100, 101, 102]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["1", "2", "3", "4", "5+"] * 20,  # sizes of a household: five labels
+        ["0", "1", "unknown"] * 20,
+        [*(f"{i:03d}" for i in range(30)), "?"] * 2,  # codes
+        [*map(str, range(40)), *(f"word {i}" for i in range(11))],  # too many words
+        [*map(str, range(10)), *["?"] * 20],  # mostly words
+    ],
+)
+def test_labels_among_which_some_are_numbers_stay_labels(cells: list[str]) -> None:
+    found = suggest(pd.DataFrame({"x": cells}))
+    assert found.words == ()
+    assert found.schema["x"].kind == "categorical"
+
+
+def test_three_and_three_point_nought_are_one_label() -> None:
+    table = pd.DataFrame({"grade": ["3", "3.0", "4", "none"] * 10})
+    column = suggest_schema(table)["grade"]
+    assert column.categories == ("3", "4", "none")
+    assert PrivateTable(table, suggest_schema(table)).positions("grade").values[:4].tolist() == [0, 0, 1, 2]

@@ -76,7 +76,7 @@ def load_upload(session: Session, name: str, content: bytes, layout: FileLayout 
     account = open_ledger().known_name(read.names) if release else None
     data = DataSet(title=name, table=read.table, uploaded=True, fingerprint=account, content=content)
     _start(session, data, replace(read.suggestion.schema, file=None))
-    session.work.left_out = read.suggestion.dropped
+    session.work.left_out, session.work.words = read.suggestion.dropped, read.suggestion.words
     session.source = "file"
 
 
@@ -97,7 +97,7 @@ def change_layout(session: Session, layout: FileLayout) -> None:
     suggested_before = to_rows(suggest(work.data.table).schema, work.data.table.columns)
     suggested_now = to_rows(read.suggestion.schema, read.table.columns)
     work.read_again(read.table)
-    work.left_out = read.suggestion.dropped
+    work.left_out, work.words = read.suggestion.dropped, read.suggestion.words
     session.tradeoffs.forget_table()
     replace_draft(session, merge_rows(work.draft, suggested_before, suggested_now))
 

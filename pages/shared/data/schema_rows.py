@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.errors import DPSynthError, SchemaError
+from dpsynth_core.table.cells import label_spelling
 from dpsynth_core.table.column import FIELDS_BY_KIND, Column, label_text
 from dpsynth_core.table.file_layout import FileLayout
 from dpsynth_core.table.json_text import MAX_NUMBER
@@ -237,6 +239,56 @@ def settle_origins(rows: pd.DataFrame, before: pd.DataFrame) -> pd.DataFrame:
         if (public[i], origins[i]) != (ticked, origin):
             origins[i] = origin_of(public[i], origins[i])
     return rows.assign(public=public, origin=pd.Series(origins, index=rows.index, dtype=rows["origin"].dtype))
+
+
+def split_labels(rows: pd.DataFrame, before: pd.DataFrame, layout: FileLayout | None = None) -> pd.DataFrame:
+    """What was typed, with a new label that is a list ("0,1,2") as the labels in it; those from before stay."""
+    layout = layout or FileLayout()
+    known = {row["name"]: _labels(row["categories"]) for row in before.to_dict("records")}
+    changed = list(rows["categories"])
+    for index, (name, given) in enumerate(zip(rows["name"], map(_labels, changed), strict=True)):
+        split = _split(given, known.get(name, []), layout)
+        if split != given:
+            changed[index] = split
+    return rows.assign(categories=pd.Series(changed, index=rows.index, dtype=rows["categories"].dtype))
+
+
+def _labels(value: object) -> list[str]:
+    return [str(label) for label in value] if isinstance(value, list | tuple | np.ndarray) else []
+
+
+def _split(labels: list[str], known: list[str], layout: FileLayout) -> list[str]:
+    """The same in order, a new label only where none before it is the same: 3 and 3.0 are one."""
+    spelled = {label_spelling(label, layout) for label in labels if label in known}
+    found: list[str] = []
+    for label in labels:
+        if label in known:
+            found.append(label)
+            continue
+        for part in labels_in(label, layout):
+            if label_spelling(part, layout) not in spelled:
+                spelled.add(label_spelling(part, layout))
+                found.append(part)
+    return found
+
+
+def labels_in(text: str, layout: FileLayout | None = None) -> list[str]:
+    """The labels in a text that somebody typed or pasted: parts between lines, semicolons or commas.
+
+    Example:
+        >>> labels_in("0,1, 2"), labels_in('"Paris, France", Rome'), labels_in("none")
+        (['0', '1', '2'], ['Paris, France', 'Rome'], ['none'])
+        >>> labels_in("0,5; 1,5", FileLayout(decimal=",", delimiter=";"))
+        ['0,5', '1,5']
+    """
+    lines = [line for line in re.split(r"[\n\r\t]+", text) if line.strip()]
+    # A comma separates nothing where numbers are written with one.
+    semicolons = ";" in text or (layout is not None and layout.decimal == ",")
+    try:
+        parts = [*csv.reader(lines, delimiter=";" if semicolons else ",", skipinitialspace=True)]
+    except csv.Error:  # longer than any label
+        return [text]
+    return [part.strip() for line in parts for part in line if part.strip()]
 
 
 def _text(value: object) -> str | None:

@@ -13,6 +13,7 @@ from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.privacy.budget import Budget, format_amount
 from dpsynth_core.table.column import KINDS, ORIGINS, Column
 from dpsynth_core.table.schema import MAX_DECLARED_BY
+from dpsynth_core.table.suggest import WORDS_AMONG_NUMBERS
 from pages.shared.accounts import account_of
 from pages.shared.data.actions import (
     adopt_account_terms,
@@ -25,11 +26,16 @@ from pages.shared.data.actions import (
     replace_draft,
     sign,
 )
-from pages.shared.data.schema_rows import settle_origins
+from pages.shared.data.schema_rows import settle_origins, split_labels
 from pages.shared.layout import NOT_MONEY, errors_shown, show_error
 from pages.shared.session import Session
 from pages.shared.spending import ask_to_spend, show_price
 from pages.shared.widgets import offer_download, plain_list
+
+LABELS_HELP = (
+    "Every possible label, in order if ordinal. You can type or paste several at once, separated by commas, semicolons "
+    'or lines. Put a label that has a comma in it between quotation marks: "Paris, France".'
+)
 
 
 def _editor_columns() -> dict[str, Any]:
@@ -46,7 +52,7 @@ def _editor_columns() -> dict[str, Any]:
         "from": config.TextColumn("From", help="Smallest possible number or date."),
         "to": config.TextColumn("To", help="Largest possible number or date."),
         "bins": config.NumberColumn("Bins", min_value=1, step=1, help="How many cells the range is divided into."),
-        "categories": config.ListColumn("Categories", help="Every possible label, in order if ordinal."),
+        "categories": config.ListColumn("Categories", help=LABELS_HELP),
         "other": config.TextColumn("Other", help="The label for every value that is not listed."),
         "missing": config.CheckboxColumn("May be missing", help="Adds a level for missing values."),
         "decimals": config.NumberColumn("Decimals", min_value=0, step=1, help="Digits after the point."),
@@ -93,17 +99,25 @@ def edit_schema(session: Session) -> None:
         st.rerun()
     if work.problems:
         show_error("Please correct this:", *work.problems)
+    _explain_words(session)
     _explain_left_out(session)
     _load_schema(session)
 
 
 def _take_over(session: Session, edited: pd.DataFrame) -> None:
-    settled = settle_origins(edited, session.work.draft)
+    work = session.work
+    settled = split_labels(settle_origins(edited, work.draft), work.draft, work.data.layout)
     if settled.equals(edited):
         edit_draft(session, edited)
     else:
         # What one cell says follows from another, so the editor must start afresh.
         replace_draft(session, settled)
+
+
+def _explain_words(session: Session) -> None:
+    """Which columns of numbers hold words, too, while they are still declared as numbers."""
+    numeric = () if session.schema is None else [column.name for column in session.schema if column.is_numeric]
+    plain_list(f"{name}: {WORDS_AMONG_NUMBERS}" for name in session.work.words if name in numeric)
 
 
 def _explain_left_out(session: Session) -> None:
