@@ -412,9 +412,8 @@ def _warm_up() -> None:
     """Import what every task needs, before one arrives; and give way to the app, which people are looking at."""
     # Pebble handles this signal in Python, which a long call into C or machine code puts off, for up to three seconds.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _give_way()  # before the imports, which take a second of computing just when somebody has pressed Cancel
     import dpsynth_core.runs.configuration  # noqa: F401, PLC0415
-
-    _give_way()
 
 
 def _compile() -> None:
