@@ -24,7 +24,9 @@ def safe_csv(table: pd.DataFrame) -> bytes:
     for index, dtype in enumerate(shown.dtypes):
         if dtype in ("str", "object"):
             shown.isetitem(index, shown.iloc[:, index].map(_defused, na_action="ignore").to_numpy())
-    return shown.to_csv(index=False, date_format="%Y-%m-%d").encode()
+    buffer = io.BytesIO()  # straight into bytes: as text, a large table would be held twice
+    shown.to_csv(buffer, index=False, date_format="%Y-%m-%d")
+    return buffer.getvalue()
 
 
 def _defused(text: object) -> object:

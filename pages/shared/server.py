@@ -6,6 +6,7 @@ adds.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import logging
@@ -55,6 +56,9 @@ HEADERS = {
 MAX_UPLOAD = int(config.get_option("server.maxUploadSize")) * 1024 * 1024
 # An upload of more than a megabyte would be written to a temporary file, unencrypted, while it arrives.
 MultiPartParser.spool_max_size = 2 * MAX_UPLOAD
+MAX_MAKING = 4
+"""Files that are made at the same time: a million rows of ten columns take about 140 MB while they are written."""
+_making = asyncio.Semaphore(MAX_MAKING)
 _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _log = logging.getLogger(__name__)
 
@@ -139,7 +143,8 @@ async def hand_over(request: Request) -> Response:
     if download is None:
         return _sorry("This file is not on offer any more. Go back to the app, reload the page and press again.", 404)
     try:
-        content = await run_in_threadpool(download.content)
+        async with _making:
+            content = await run_in_threadpool(download.content)
     except DPSynthError as error:
         return _sorry(f"The file was not made. {error}", 409)
     except Exception as error:  # noqa: BLE001  only its type is logged: its text may hold values

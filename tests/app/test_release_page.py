@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
+import sqlite3
 import zipfile
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 from streamlit.testing.v1 import AppTest
 
 from dpsynth_core.diagnostics.evaluation import evaluate
@@ -24,8 +29,11 @@ from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.private_table import PrivateTable
 from pages.shared.accounts import account_of, open_ledger
 from pages.shared.data.actions import edit_draft, load_example, load_upload, open_account, sign
+from pages.shared.downloads import Download
+from pages.shared.memory import COOKIE, MEMORY, browser_of
 from pages.shared.release.actions import (
     approved_archive,
+    approved_file,
     bundle_of,
     checks,
     chosen_by,
@@ -35,6 +43,7 @@ from pages.shared.release.actions import (
     record,
     report_of,
 )
+from pages.shared.server import hand_over
 from pages.shared.session import Session
 from pages.shared.synthesize.actions import start
 from tests.tables.releases import outcome_of
@@ -42,6 +51,8 @@ from tests.waiting.jobs import finish
 from tests.waiting.pages import HOSTILE, assert_only_in_plain_text, page, session_of, settled, texts
 
 EXAMPLE = "two_groups_signal"
+BROWSER = f"2|00|{'7f' * 16}|1"
+"""A cookie like Streamlit's."""
 
 
 @lru_cache
@@ -412,3 +423,51 @@ def test_names_from_a_file_are_never_read_as_markup() -> None:
     app: Any = release(session)
     for hostile in HOSTILE[:3]:
         assert_only_in_plain_text(app, hostile)
+
+
+def asked_for(session: Session) -> Response:
+    """What the server answers to a browser that follows the link to the bundle, drawn while it was approved."""
+    offer = session.downloads.offer("tab", "bundle", session_bundle(session))
+    scope = {"type": "http", "method": "GET", "headers": [(b"cookie", f"{COOKIE}={BROWSER}".encode())]}
+    return asyncio.run(hand_over(Request({**scope, "path_params": {"token": session.token, "offer": offer}})))
+
+
+def session_bundle(session: Session) -> Download:
+    return Download(name="release.zip", media_type="application/zip", content=approved_file(session, session.runs[0]))
+
+
+def approved() -> Session:
+    session = ready("release", perfect())
+    record(session, session.runs[0], "approve", reviewer="Ada", note="")
+    session.token = MEMORY.keep(session, browser_of(BROWSER))
+    return session
+
+
+def test_a_bundle_is_handed_over_only_while_it_is_approved() -> None:
+    session = approved()
+    answer = asked_for(session)
+    assert answer.status_code == 200
+    assert zipfile.is_zipfile(io.BytesIO(answer.body))
+    colleague = ready("release", perfect())  # who decides elsewhere, while the first page still shows the link
+    record(colleague, session.runs[0], "hold", reviewer="Bob", note="Wait.")
+    answer = asked_for(session)
+    assert (answer.status_code, b"withdrawn the approval" in answer.body) == (409, True)
+    record(colleague, session.runs[0], "approve", reviewer="Bob", note="It may be released after all.")
+    assert asked_for(session).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM dpsynth_decisions WHERE choice = 'hold'",
+        "UPDATE dpsynth_decisions SET choice = 'approve' WHERE choice = 'hold'",
+    ],
+)
+def test_nobody_gets_a_bundle_by_editing_the_decisions(statement: str, home: Path) -> None:
+    session = approved()
+    record(session, session.runs[0], "hold", reviewer="Bob", note="Wait.")
+    with sqlite3.connect(home / "ledger.db") as connection:
+        connection.execute(statement)
+    connection.close()
+    answer = asked_for(session)
+    assert (answer.status_code, b"of the ledger" in answer.body) == (409, True)
