@@ -14,7 +14,7 @@ import pytest
 import dpsynth_core as dp
 from dpsynth_core.cli import main, synthesize
 from dpsynth_core.cli.terminal import Bar
-from dpsynth_core.ledger.accounts import ESTIMATE, Account, Entry
+from dpsynth_core.ledger.accounts import ESTIMATE, Entry
 from dpsynth_core.ledger.file_fingerprint import file_fingerprints
 from dpsynth_core.ledger.ledger import Ledger
 from dpsynth_core.ledger.settings import Settings
@@ -27,29 +27,11 @@ from dpsynth_core.table.column import Column
 from dpsynth_core.table.file_layout import FileLayout, layout_of
 from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.schema import Schema
+from tests.cli.conftest import account
 from tests.tables.schemas import mixed_schema, mixed_table
 
 ROOT = Path(__file__).parents[2]
 MAKE = ["synthesize", "data.csv", "--schema", "schema.json", "--mechanism", "kd_tree", "--epsilon", "1"]
-
-
-@pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a table, its schema, and an installation of its own."""
-    mixed_table().to_csv(tmp_path / "data.csv", index=False)
-    (tmp_path / "schema.json").write_text(replace(mixed_schema(), file=FileLayout()).to_json())
-    monkeypatch.setenv("DPSYNTH_HOME", str(tmp_path / "home"))
-    for name in ("DPSYNTH_LEDGER_URL", "DPSYNTH_KEY_FILE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def account(desk: Path) -> Account | None:
-    settings = Settings.from_environment()
-    key = settings.installation_key()
-    (name,) = file_fingerprints((desk / "data.csv").read_bytes(), key)
-    return Ledger(settings.ledger_url, key=key).account(name)
 
 
 def command(desk: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

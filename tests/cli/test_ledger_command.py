@@ -22,7 +22,7 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def test_check_finds_a_ledger_complete(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ledger", "check"]) == 0
-    assert capsys.readouterr().out == "The ledger is complete and unchanged: 1 record(s).\n"
+    assert capsys.readouterr().out == "The ledger is complete and unchanged: 2 record(s).\n"
 
 
 def test_check_finds_a_change(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,7 +31,7 @@ def test_check_finds_a_change(home: Path, capsys: pytest.CaptureFixture[str]) ->
         connection.execute("UPDATE dpsynth_accounts SET epsilon = '9'")
     connection.close()
     assert main(["ledger", "check"]) == 2
-    assert "Record 1 of the ledger, of kind 'account', was changed." in capsys.readouterr().err
+    assert "Record 2 of the ledger, of kind 'account', was changed." in capsys.readouterr().err
 
 
 def test_adopt_asks_for_the_number_of_accounts(capsys: pytest.CaptureFixture[str]) -> None:
