@@ -1,4 +1,4 @@
-"""A folder to run commands in, and what its ledger holds afterwards."""
+"""A folder to run commands in."""
 
 from __future__ import annotations
 
@@ -7,10 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from dpsynth_core.ledger.accounts import Account
-from dpsynth_core.ledger.file_fingerprint import file_fingerprints
-from dpsynth_core.ledger.ledger import Ledger
-from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.table.file_layout import FileLayout
 from tests.tables.schemas import mixed_schema, mixed_table
 
@@ -25,11 +21,3 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def account(desk: Path) -> Account | None:
-    """The account of the folder's table, if there is one."""
-    settings = Settings.from_environment()
-    key = settings.installation_key()
-    (name,) = file_fingerprints((desk / "data.csv").read_bytes(), key)
-    return Ledger(settings.ledger_url, key=key).account(name)

@@ -27,7 +27,7 @@ from dpsynth_core.table.column import Column
 from dpsynth_core.table.file_layout import FileLayout, layout_of
 from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.schema import Schema
-from tests.cli.conftest import account
+from tests.tables.accounts import account
 from tests.tables.schemas import mixed_schema, mixed_table
 
 ROOT = Path(__file__).parents[2]

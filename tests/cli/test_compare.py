@@ -12,7 +12,7 @@ import pytest
 from dpsynth_core.cli import compare, main
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.primitives import Charge
-from tests.cli.conftest import account
+from tests.tables.accounts import account
 
 TEST = ["compare", "data.csv", "--schema", "schema.json", "--value", "income", "--group", "sex", "--epsilon", "0.5"]
 
