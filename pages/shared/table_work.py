@@ -183,6 +183,8 @@ class TableWork:
     """Columns that are suggested as numbers although some of their cells hold words."""
     preview: Preview | None = None
     forecast: ForecastRecord | None = None
+    rivals: tuple[Mapping[str, Scenario], Mapping[str, Forecast]] | None = None
+    """Forecasts of two mechanisms on the same simulated tables, by their keys."""
     advice: ForecastRecord | None = None
     """What changes would do for a release that turned out to be far from the original."""
     compared_with_original: bool = False

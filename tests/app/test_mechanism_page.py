@@ -8,12 +8,15 @@ from streamlit.testing.v1 import AppTest
 from dpsynth_core.errors import BudgetError, DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.mechanisms.parameters import parameters
+from dpsynth_core.mechanisms.recommend import recommended
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.runs.configuration import RunConfig
+from dpsynth_core.runs.expected_error import ExpectedError
+from dpsynth_core.runs.forecast import Forecast
 from dpsynth_core.runs.jobs import Job
 from pages.shared.accounts import account_of
 from pages.shared.data.actions import choose_mode, load_example, load_upload, open_account
-from pages.shared.mechanism.actions import start_preview
+from pages.shared.mechanism.actions import rival_scenarios, start_preview
 from pages.shared.mechanism.settings import MechanismSettings, plan_for
 from pages.shared.session import Session
 from pages.shared.synthesize.actions import RUN, start
@@ -70,6 +73,36 @@ def test_epsilon_is_read_out_in_plain_language() -> None:
     ends = [element.value for element in app.markdown]
     assert any("more private" in text for text in ends)
     assert any("more accurate" in text for text in ends)
+
+
+def test_epsilon_that_was_set_elsewhere_moves_the_slider() -> None:
+    session = ready()
+    app = mechanism_page(session)
+    settled(app.select_slider[0].set_value("3").run())
+    session_of(app).settings.epsilon = "0.37"
+    assert settled(app.run()).select_slider[0].value == "0.37"
+    settled(app.select_slider[0].set_value("1").run())
+    assert session_of(app).settings.epsilon == "1"
+
+
+def test_two_mechanisms_are_compared_by_the_same_forecast_and_one_is_the_recommended() -> None:
+    session = ready("breast_cancer")
+    session.settings.pick("kd_tree")
+    app = mechanism_page(session)
+    first, second = (element.value for element in app.selectbox if element.label in ("One mechanism", "Another"))
+    assert (first, second) == ("kd_tree", recommended(session.work.schema))  # type: ignore[arg-type]
+    assert session.work.schema is not None
+    scenarios = rival_scenarios(session, session.work.schema, session.work.n, (first, second))
+    errors = (
+        ExpectedError(columns=(("age", 0.1),), pairs=(("age", "size", error),), repetitions=1) for error in (0.4, 0.2)
+    )
+    session.work.rivals = (
+        scenarios,
+        {key: Forecast(rows=10, errors=(error,)) for key, error in zip(scenarios, errors, strict=True)},
+    )
+    shown = mechanism_page(session)
+    table = next(frame.value for frame in shown.dataframe if "pairs, on average" in frame.value.columns)
+    assert list(table["pairs, on average"]) == ["40%", "20%"]
 
 
 def test_a_changed_parameter_is_kept_and_can_be_reset() -> None:

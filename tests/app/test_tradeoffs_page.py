@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from dpsynth_core.charts.tradeoffs import true_positive_rate
 from dpsynth_core.mechanisms import MECHANISMS
+from dpsynth_core.mechanisms.recommend import recommended
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.teaching.neighbours import NeighbourConfig, NeighbourDemonstration, demonstrate
 from dpsynth_core.teaching.sweep.aspects import ASPECTS
@@ -23,7 +24,7 @@ from pages.shared.session import Session
 from pages.shared.tradeoffs.actions import begin as begin_simulation
 from pages.shared.tradeoffs.actions import finding_on, sweep_seconds, sweepable, task_on
 from pages.shared.tradeoffs.lessons import FIRST_EPSILON, UNITS, begin, from_address, to_address
-from pages.shared.tradeoffs.needs_view import FIRST
+from pages.shared.tradeoffs.needs_view import FIRST, compared_mechanisms
 from pages.shared.tradeoffs.state import Finding, Lesson, Tradeoffs
 from pages.shared.tradeoffs.tables import MINE, SIMULATED, chosen, offered, public_table
 from pages.shared.tradeoffs.view import FREE, SECTIONS
@@ -378,3 +379,9 @@ def test_what_was_chosen_outlives_a_change_of_section_and_of_page() -> None:
     settled(app.button_group(key="tradeoff_section").set_value("noise").run())
     assert app.select_slider(key="noise_epsilon").value == "3"
     assert app.selectbox(key="noise_column").value == "value"
+
+
+def test_how_much_is_needed_includes_the_recommended_mechanism() -> None:
+    wide = EXAMPLES["breast_cancer"].schema
+    assert compared_mechanisms(wide)[0] == recommended(wide) == "private_pgm"
+    assert compared_mechanisms(EXAMPLE.schema) == FIRST

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
 from dpsynth_core.errors import DPSynthError
+from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.review.wording import share
 from dpsynth_core.runs.configuration import RunConfig, RunResult, execute
 from dpsynth_core.runs.forecast import AS_IT_IS, WITH_DELTA, Forecast, Scenario, forecast_each
+from dpsynth_core.table.schema import Schema
 from dpsynth_core.table.simulate import simulate_table
 from pages.shared.accounts import account_of
 from pages.shared.session import Session
@@ -16,6 +20,7 @@ from pages.shared.table_work import ForecastRecord, Preview
 from pages.shared.tasks import Task
 
 PREVIEW = "preview"
+RIVALS = "rivals"
 FORECAST = "forecast"
 PREVIEW_ROWS = 20_000
 PREVIEW_SEED = 1
@@ -41,6 +46,42 @@ def scenario_of(session: Session, config: RunConfig) -> Scenario:
     if work.schema is None:
         raise DPSynthError("The public facts are not complete. Correct them on the Data page.")
     return Scenario(mechanism=config.mechanism, schema=work.schema, n=work.n, budget=config.fitted)
+
+
+def rival_scenarios(session: Session, schema: Schema, n: int, keys: tuple[str, ...]) -> dict[str, Scenario]:
+    """The same table released by several mechanisms at the epsilon on the page: public facts only."""
+    settings = session.settings
+    return {
+        key: Scenario(
+            mechanism=settings.mechanism(schema, n, key),
+            schema=schema,
+            n=n,
+            budget=Budget.of(settings.epsilon, settings.delta_of(key)),
+        )
+        for key in keys
+    }
+
+
+def start_rivals(session: Session, scenarios: dict[str, Scenario]) -> Task:
+    """Forecast the errors of several mechanisms on the same simulated tables."""
+    work = session.work
+
+    def store(found: dict[str, Forecast]) -> None:
+        work.rivals = scenarios, found
+
+    return work.tasks.start(RIVALS, "The forecast", forecast_each, scenarios, about=scenarios, store=store)
+
+
+def rival_rows(found: Mapping[str, Forecast]) -> list[dict[str, str]]:
+    """What each of them would get wrong, on one scale."""
+    return [
+        {
+            "mechanism": MECHANISMS[key].title,
+            "single columns, on average": share(each.column_error),
+            "pairs, on average": "" if each.pair_error is None else share(each.pair_error),
+        }
+        for key, each in found.items()
+    ]
 
 
 def offered_delta(session: Session) -> Fraction:

@@ -11,35 +11,41 @@ from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.mechanisms.parameters import Parameter, parameters
 from dpsynth_core.mechanisms.recommend import WHY_RECOMMENDED, recommended
 from dpsynth_core.privacy.budget import Budget, exact, format_amount
+from dpsynth_core.review.wording import ERROR_UNIT
 from dpsynth_core.runs.configuration import RunConfig
 from dpsynth_core.table.schema import Schema
 from pages.shared.formatting import big_number, duration
 from pages.shared.layout import BADGE, errors_shown
-from pages.shared.mechanism.actions import offered_delta
+from pages.shared.mechanism.actions import RIVALS, offered_delta, rival_rows, rival_scenarios, start_rivals
 from pages.shared.mechanism.plan_view import error_text
 from pages.shared.mechanism.settings import EPSILONS
 from pages.shared.session import Session
-from pages.shared.widgets import offer_download
+from pages.shared.widgets import offer_download, show_task
 
 SIMILAR = (
     "For comparison: textbooks advise 1 or less; Google's COVID-19 mobility reports used 2.64 per day; the 2020 US "
     "Census used about 17 for its redistricting counts of people."
 )
 FIELDS_IN_A_ROW = 4
+_EPSILON = "epsilon_slider"
 
 
 def choose_epsilon(session: Session, schema: Schema, n: int) -> None:
     """The slider, with both ends named and a plain reading."""
     settings = session.settings
     options = sorted({*EPSILONS, settings.epsilon}, key=float)
-    chosen = st.select_slider("Epsilon (ε) for each synthetic table", options, value=settings.epsilon)
+
+    def take() -> None:
+        settings.epsilon = st.session_state[_EPSILON]
+        settings.version += 1
+
+    # Taken over by a callback and under one key: the slider stays the same element, and the keyboard's focus with it.
+    if st.session_state.get(_EPSILON) != settings.epsilon:
+        st.session_state[_EPSILON] = settings.epsilon
+    chosen = st.select_slider("Epsilon (ε) for each synthetic table", options, key=_EPSILON, on_change=take)
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         st.markdown("← **more private**", width="content")
         st.markdown("**more accurate** →", width="content")
-    if chosen != settings.epsilon:
-        settings.epsilon = chosen
-        settings.version += 1
-        st.rerun()
     certainty = attacker_certainty(float(chosen))
     st.markdown(
         f"An attacker who was **50%** sure of something about a person can become at most **{certainty:.1%}** sure, "
@@ -137,13 +143,12 @@ def _heading(key: str, *, suits: bool) -> None:
 
 
 def compare_two(session: Session, schema: Schema, n: int) -> None:
-    """Two mechanisms side by side."""
+    """Two mechanisms side by side, at first the chosen one and the one to begin with; errors are on one scale."""
     with st.expander("Compare two side by side"):
-        keys = list(MECHANISMS)
-        mine = keys.index(session.settings.key)
-        for slot, label, index in zip(
-            st.columns(2), ("One mechanism", "Another"), (mine, (mine + 1) % len(keys)), strict=True
-        ):
+        keys, chosen = list(MECHANISMS), []
+        mine, suits = keys.index(session.settings.key), keys.index(recommended(schema))
+        other = suits if suits != mine else (mine + 1) % len(keys)
+        for slot, label, index in zip(st.columns(2), ("One mechanism", "Another"), (mine, other), strict=True):
             with slot.container(border=True, height="stretch"):
                 key = st.selectbox(
                     label,
@@ -153,6 +158,28 @@ def compare_two(session: Session, schema: Schema, n: int) -> None:
                     key=f"pair_{label}_{session.settings.key}",
                 )
                 _side(session, schema, n, key)
+                chosen.append(key)
+        _forecast_both(session, schema, n, tuple(chosen))
+
+
+def _forecast_both(session: Session, schema: Schema, n: int, keys: tuple[str, ...]) -> None:
+    """The same simulated tables released by both, and the share of rows that each gets wrong."""
+    work = session.work
+    with errors_shown("The two cannot be compared on simulated tables."):
+        scenarios = rival_scenarios(session, schema, n, keys)
+        if work.rivals is not None and work.rivals[0] == scenarios:
+            st.dataframe(rival_rows(work.rivals[1]), hide_index=True, alt="Forecast errors of both mechanisms")
+            st.caption(f"{ERROR_UNIT} Both released the same simulated tables with your columns and number of rows.")
+            return
+        task = work.tasks.get(RIVALS)
+        if task is not None and task.about == scenarios:
+            show_task(task, key=RIVALS)
+            if not task.ended_early:
+                return
+        seconds = sum(scenario.seconds for scenario in scenarios.values())
+        if st.button(f"Forecast the error of both ({duration(seconds)})", icon=":material/query_stats:", key=RIVALS):
+            start_rivals(session, scenarios)
+            st.rerun()
 
 
 def _side(session: Session, schema: Schema, n: int, key: str) -> None:
@@ -164,7 +191,7 @@ def _side(session: Session, schema: Schema, n: int, key: str) -> None:
     with errors_shown("It does not fit this table."):
         plan = session.settings.plan(schema, n, key=key)
         st.markdown(f"**Cells at the start**  \n{big_number(plan.cells)}")
-        st.markdown(f"**Expected error of a count**  \n{error_text(plan)}")
+        st.markdown(f"**Error of one of its own counts** (cells differ)  \n{error_text(plan)}")
         st.markdown(f"**Expected time**  \n{duration(plan.seconds)}")
         st.markdown(f"**Where epsilon goes**  \n{split_words(plan)}")
 

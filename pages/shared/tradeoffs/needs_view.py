@@ -6,6 +6,8 @@ import streamlit as st
 
 from dpsynth_core.charts.sweeps import enough_chart
 from dpsynth_core.mechanisms import MECHANISMS
+from dpsynth_core.mechanisms.recommend import recommended
+from dpsynth_core.table.schema import Schema
 from dpsynth_core.teaching.sweep.aspects import ASPECTS
 from dpsynth_core.teaching.sweep.sizes import SizeSweepConfig, SizeSweepResult, sweep_sizes
 from pages.shared.session import Session
@@ -15,6 +17,11 @@ from pages.shared.tradeoffs.view import ask_table, show_simulation
 from pages.shared.widgets import ask_one, plain_list, show_chart
 
 FIRST = ("kd_tree", "perturbed_histogram")
+
+
+def compared_mechanisms(schema: Schema) -> tuple[str, ...]:
+    """The mechanism to begin with for this table, beside two simple ones."""
+    return tuple(dict.fromkeys((recommended(schema), *FIRST)))
 
 
 def show_needs(session: Session) -> None:
@@ -70,7 +77,7 @@ def show_needs(session: Session) -> None:
 
 
 def _found(session: Session, public: PublicTable) -> SizeSweepResult | None:
-    config = SizeSweepConfig.around(len(public.table), FIRST)
+    config = SizeSweepConfig.around(len(public.table), compared_mechanisms(public.schema))
     seconds = sizes_seconds(config, public.schema)
     first = last_config(session, "needs", public) is None
     found = show_simulation(
