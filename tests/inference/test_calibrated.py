@@ -56,7 +56,7 @@ def release(mechanism: Mechanism, *, extra: bool = False, epsilon: float = 1.0, 
     ],
 )
 def test_false_discoveries_are_rare_where_the_ordinary_test_makes_many(n: int, epsilon: float) -> None:
-    reps = 120
+    reps = 80
     calibrated = error_rates(PERTURBED, epsilon=epsilon, n=n, reps=reps, test="calibrated")
     assert calibrated.type_one.estimate <= at_most(0.05, reps)
     ordinary = error_rates(PERTURBED, epsilon=epsilon, n=n, reps=reps)
@@ -65,7 +65,7 @@ def test_false_discoveries_are_rare_where_the_ordinary_test_makes_many(n: int, e
 
 
 def test_it_finds_a_difference_of_one_deviation() -> None:
-    assert error_rates(PERTURBED, epsilon=1, n=500, reps=60, test="calibrated").power.low > 0.9
+    assert error_rates(PERTURBED, epsilon=1, n=500, reps=40, test="calibrated").power.low > 0.9
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ def test_it_finds_a_difference_of_one_deviation() -> None:
 )
 def test_unequal_groups_are_not_taken_for_a_difference(mechanism: Mechanism, n: int, epsilon: float) -> None:
     """Noise dilutes the smaller group more; the ordinary test sees that even in smoothed histograms."""
-    given = {"epsilon": epsilon, "n": n, "ratio": 0.1, "shape": SKEWED, "reps": 100}
+    given = {"epsilon": epsilon, "n": n, "ratio": 0.1, "shape": SKEWED, "reps": 50}
     assert error_rates(mechanism, **given).type_one.estimate > 0.5
-    assert error_rates(mechanism, **given, test="calibrated").type_one.estimate <= at_most(0.05, 100)
+    assert error_rates(mechanism, **given, test="calibrated").type_one.estimate <= at_most(0.05, 50)
 
 
 def test_a_single_release_by_counts() -> None:
@@ -107,7 +107,7 @@ def test_a_single_release_by_running_the_mechanism(mechanism: Mechanism) -> None
             group="arm",
             levels=("a", "b"),
             table=table,
-            simulations=39,
+            simulations=19,
             seed=1,
             workers=1,
             progress=lambda _, done: told.append(done),
@@ -119,9 +119,9 @@ def test_a_single_release_by_running_the_mechanism(mechanism: Mechanism) -> None
     assert told[0] == 0
     assert found.pvalue <= 0.05
     unrelated = calibrated_mann_whitney(
-        given, value="age", group="arm", levels=("a", "b"), simulations=39, seed=1, workers=1
+        given, value="age", group="arm", levels=("a", "b"), simulations=19, seed=1, workers=1
     )
-    assert unrelated.pvalue > 0.025
+    assert unrelated.pvalue > 0.05
 
 
 def test_a_cancel_is_heard() -> None:

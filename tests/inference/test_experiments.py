@@ -67,7 +67,7 @@ def test_a_run_repeats_with_its_seed_and_tells_of_its_progress() -> None:
             PERTURBED,
             epsilon=1,
             n=60,
-            reps=300,
+            reps=80,
             test="calibrated",
             seed=seed,
             simulations=19,
@@ -171,12 +171,12 @@ def test_tables_that_leave_nothing_to_test_are_counted() -> None:
 
 
 def test_figure_six_can_be_replayed() -> None:
-    replays = [replay_false_discovery(seed=seed, simulations=99) for seed in range(30)]
+    replays = [replay_false_discovery(seed=seed, simulations=99) for seed in range(16)]
     again = replay_false_discovery(seed=0, simulations=99)
     assert again.sentence == replays[0].sentence
-    assert sum(r.perturbed.ordinary.pvalue <= 0.05 for r in replays) >= 6, "about 47 in 100"
-    assert sum(r.smoothed.ordinary.pvalue <= 0.05 for r in replays) <= 8
-    assert sum(r.perturbed.calibrated.pvalue <= 0.05 for r in replays) <= 8  # type: ignore[union-attr]
+    assert sum(r.perturbed.ordinary.pvalue <= 0.05 for r in replays) >= 2, "about 47 in 100"
+    assert sum(r.smoothed.ordinary.pvalue <= 0.05 for r in replays) <= 5
+    assert sum(r.perturbed.calibrated.pvalue <= 0.05 for r in replays) <= 5  # type: ignore[union-attr]
     assert [len(r.table) for r in (again.original, again.perturbed, again.smoothed)] == [500] * 3
     chart = replay_chart(again)
     assert "no difference between the groups" in chart.alt
