@@ -97,8 +97,9 @@ def test_a_download_is_for_the_browser_of_its_session_only(visitors: Visit) -> N
         assert b"diagnosis" not in content
 
 
+@pytest.mark.slow
 @pytest.mark.browser
-@pytest.mark.parametrize("others", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("others", [1, 3])
 def test_every_download_works_while_others_watch_runs(visitors: Visit, others: int) -> None:
     """Streamlit's own downloads disappear when anybody's script has ended twice, which watchers do all the time."""
     mine, *watchers = (visitors() for _ in range(1 + others))

@@ -13,7 +13,15 @@ from tests.audit.mutants import MUTANTS, Mutant
 SEED = 20_261_116
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+LONG = {"half noise on gradients", "per batch clipping", "pmse bound halved"}
+"""Ten seconds each, for whole runs of a mechanism that is slow by itself."""
+
+
+def _marks(mutant: Mutant) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.slow] if mutant.name in LONG else []
+
+
+@pytest.mark.parametrize("mutant", [pytest.param(each, id=each.name, marks=_marks(each)) for each in MUTANTS])
 def test_no_mutant_survives(mutant: Mutant) -> None:
     assert mutant.caught_by(QUICK, SEED), f"{mutant.mistake} Nothing noticed."
 
@@ -21,6 +29,7 @@ def test_no_mutant_survives(mutant: Mutant) -> None:
 def test_mutants_have_names_of_their_own_and_are_not_registered() -> None:
     names = [mutant.name for mutant in MUTANTS]
     assert len(set(names)) == len(names)
+    assert set(names) >= LONG
     assert not any("broken" in kind.__module__ for kind in MECHANISMS.values())
 
 

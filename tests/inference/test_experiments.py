@@ -199,7 +199,7 @@ def mixed_release() -> tuple[dp.Release, dp.PrivateTable]:
 
 def test_all_columns_are_read_with_their_number_in_mind() -> None:
     release, private = mixed_release()
-    found = all_pairs(release, group="sick", original=private, calibrated=True, simulations=39, seed=0, workers=1)
+    found = all_pairs(release, group="sick", original=private, calibrated=True, simulations=19, seed=0, workers=1)
     assert found.pairs[0].value == "x"
     assert {pair.value for pair in found.pairs} == {"x", "y", "flat"}, "colours have no order"
     flat = next(pair for pair in found.pairs if pair.value == "flat")

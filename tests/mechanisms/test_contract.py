@@ -50,7 +50,7 @@ def private(schema: Schema | None = None, rows: int = 300) -> dp.PrivateTable:
 
 QUICK: dict[str, dict[str, Any]] = {"dp_gan": {"rounds": 4, "critic_steps": 4}}
 """What the contract does not depend on, and would only take long."""
-FEWER_EXAMPLES = {"dp_gan": 8}
+FEWER_EXAMPLES = {"dp_gan": 4}
 """Where each shape of a table is compiled anew, which takes a second."""
 
 
