@@ -49,6 +49,13 @@ SOUND = 0.08
 MAX_SECONDS = 600.0
 """Expected computing time beyond which nothing is simulated."""
 SEED = 20_240
+BORDERLINE = (
+    f"they fall on either side of {ALPHA:g}, which is a borderline result. Go by the calibrated one, which allows for "
+    "all that the release leaves open"
+)
+"""Where an ordinary test is sound and both disagree."""
+CALIBRATED_FOLLOWS = "The calibrated one comes with the next figure."
+TOO_SLOW_TO_CALIBRATE = "There is no calibrated one: repeating this mechanism often enough takes too long."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,11 +114,11 @@ class DiscoveryRisk:
         if self.verdict == "unknown":
             wait = " More simulations may tell." if self.simulations else ""
             return f"Do not rely on an ordinary p-value from this release until that is known.{wait}"
+        instead = "" if self.calibrated is None and self.last and not self.pairs else " Use the calibrated test."
         if self.low > SOUND:
-            return "A low ordinary p-value on this release is no evidence of a difference: use the calibrated test."
+            return f"A low ordinary p-value on this release is no evidence of a difference.{instead}"
         return (
-            "The release says too little about the original to narrow this down, so expect the higher figure: "
-            "use the calibrated test."
+            f"The release says too little about the original to narrow this down, so expect the higher figure.{instead}"
         )
 
     @property
@@ -129,6 +136,8 @@ class DiscoveryRisk:
             (False, True): "the mechanism hides a difference that its noise does not explain",
             (False, False): "no sign of a difference",
         }[low, really]
+        if self.verdict == "sound" and low != really:
+            reading = BORDERLINE
         return f"{ordinary}; the calibrated one is {_p(self.calibrated.pvalue)}: {reading}."
 
 
@@ -330,11 +339,19 @@ def _filled(
     def of(question: int, base: DiscoveryRisk) -> DiscoveryRisk:
         ends = found.ends(question)
         low, high = ends[0].low, ends[1].high
-        calibrated = None
+        calibrated, problem = None, base.problem
         if base.ordinary is not None and found.releases >= FEWEST:
             calibrated = _calibrated(simulator, found, question, base.ordinary)
+        elif base.ordinary is not None:
+            problem = TOO_SLOW_TO_CALIBRATE if base.last else CALIBRATED_FOLLOWS
         return replace(
-            base, low=low, high=high, verdict=verdict_of(ends), simulations=found.releases, calibrated=calibrated
+            base,
+            low=low,
+            high=high,
+            verdict=verdict_of(ends),
+            simulations=found.releases,
+            calibrated=calibrated,
+            problem=problem,
         )
 
     if len(ordinary) == 1:

@@ -17,9 +17,12 @@ import pandas as pd
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.discovery_risk import (
     ALPHA,
+    BORDERLINE,
+    CALIBRATED_FOLLOWS,
     MAX_SECONDS,
     SEED,
     SOUND,
+    TOO_SLOW_TO_CALIBRATE,
     RiskVerdict,
     efforts_for,
     of_100,
@@ -100,6 +103,8 @@ class QuestionRisk:
         reading = "no sign of a relation beyond what the mechanism makes by itself"
         if self.calibrated <= ALPHA:
             reading = "more than what the mechanism makes by itself"
+        if self.verdict == "sound" and (self.ordinary.pvalue <= ALPHA) != (self.calibrated <= ALPHA):
+            reading = BORDERLINE
         return f"{said}; the calibrated one is {_p(self.calibrated)}: {reading}."
 
 
@@ -165,7 +170,7 @@ def question_risk(
     if risk.ordinary is None:
         return risk
     if not effort.calibrates:
-        return replace(risk, problem="The calibrated p-value needs more simulated releases than there are so far.")
+        return replace(risk, problem=TOO_SLOW_TO_CALIBRATE if risk.last else CALIBRATED_FOLLOWS)
     centre, spread, pvalue = (float(each[0]) for each in (found.centres, found.spreads, found.pvalues))
     if not simulator.quick:
         near = abs(float(simulator.statistics[0]) - centre) < FAR * spread

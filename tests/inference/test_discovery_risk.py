@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -11,8 +12,10 @@ import pytest
 
 import dpsynth_core as dp
 from dpsynth_core.inference import discovery_risk as module
+from dpsynth_core.inference.calibrated import CalibratedMannWhitney
 from dpsynth_core.inference.discovery_risk import DiscoveryRisk, of_100, private_discovery_risk, verdict_of
 from dpsynth_core.inference.group_test import GroupTest
+from dpsynth_core.inference.mann_whitney import mann_whitney
 from dpsynth_core.inference.nuisance import Nuisance
 from dpsynth_core.inference.null_simulation import (
     CountSimulator,
@@ -191,12 +194,48 @@ def test_sentences_do_not_contradict_the_verdict(low: float, high: float, judged
         ordinary=None,
         calibrated=None,
         simulations=100,
+        last=False,
     )
     figure, meaning = risk.sentences
     assert figure.startswith("Of 100 analysts who test a difference that does not exist, between ")
     assert figure.endswith("would report one; 5 is what a sound test allows.")
     assert ("means about what it says" in meaning) == (judged == "sound")
     assert ("calibrated test" in meaning) == (judged == "inflated")
+    # Nobody is sent to a test that will never be there.
+    assert "calibrated test" not in replace(risk, last=True).sentences[1]
+
+
+@pytest.mark.parametrize(("ordinary", "calibrated"), [(0.03, 0.08), (0.08, 0.03)])
+def test_a_sound_test_that_the_calibrated_one_contradicts_is_called_borderline(
+    ordinary: float, calibrated: float
+) -> None:
+    """ "Means about what it says" beside "the mechanism alone makes such a difference" would contradict itself."""
+    plain = replace(mann_whitney([1.0, 2, 3], [2.0, 3, 4]), pvalue=ordinary)
+    checked = CalibratedMannWhitney(
+        pvalue=calibrated,
+        error=0.01,
+        simulations=99,
+        statistic=2.0,
+        null_mean=0.0,
+        null_std=1.0,
+        ordinary=plain,
+        path="counts",
+    )
+    sound = DiscoveryRisk(
+        value="v",
+        group="g",
+        levels=("a", "b"),
+        low=0.03,
+        high=0.07,
+        verdict="sound",
+        ordinary=plain,
+        calibrated=checked,
+        simulations=100,
+    )
+    assert "borderline" in sound.tests_sentence
+    assert "mechanism" not in sound.tests_sentence
+    inflated = replace(sound, high=0.5, verdict="inflated")
+    assert "mechanism" in inflated.tests_sentence
 
 
 def test_people_of_a_hundred_are_rounded_outwards() -> None:
