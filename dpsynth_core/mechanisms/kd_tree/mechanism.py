@@ -167,7 +167,7 @@ class KDTree(Mechanism):
         depth, prefix = leaves.boxes
         depth = np.append(depth[kept], np.full(len(noisy.extra_keys), free))
         prefix = np.append(prefix[kept], noisy.extra_keys ^ (np.int64(1) << free))
-        low, high = _ranges(coding, depth, prefix)
+        low, high = box_ranges(coding, depth, prefix)
         weights: FloatArray = np.append(values[kept], noisy.extra_values)
         axes = tuple(halving.axis for halving in coding.halvings)
         return PartitionModel.of(axes, low, high, weights, rows=table.n, centre=self.placement == "centre")
@@ -252,7 +252,7 @@ def _measured(level: Level, noise: Noise, epsilon: Fraction) -> Level:
     return replace(level, noisy=noisy, variance=spread)
 
 
-def _ranges(coding: Coding, depth: IntArray, prefix: IntArray) -> tuple[IntArray, IntArray]:
+def box_ranges(coding: Coding, depth: IntArray, prefix: IntArray) -> tuple[IntArray, IntArray]:
     """The box of every leaf, whatever its depth."""
     low = np.empty((len(prefix), len(coding.halvings)), dtype=np.int64)
     high = np.empty_like(low)

@@ -112,8 +112,6 @@ class PMSE(Mechanism):
 
     joint: ClassVar[int] = 8
     """Models with no more parameters than this are drawn in one random walk, others column by column."""
-    bound_factor: ClassVar[int] = 1
-    """Times the proven bound on how far one row can move the score (docs/proofs.md)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -161,7 +159,7 @@ class PMSE(Mechanism):
         steps = self._steps(models, parents)
         choosing, shares = share_out(models, steps, budget, limit)
         merged: dict[str, Fraction] = {} if choosing is None else {CHOOSING: choosing.epsilon}
-        sensitivity = self.bound_factor * sensitivity_of(JUDGES[self.criterion], n, self._model_rows(n))
+        sensitivity = sensitivity_of(JUDGES[self.criterion], n, self._model_rows(n))
         scores = pairs = 0.0
         for step, share in zip(steps, shares, strict=True):
             merged[step.label] = merged.get(step.label, Fraction(0)) + share.epsilon
@@ -194,7 +192,8 @@ class PMSE(Mechanism):
         self, table: PrivateTable, models: ColumnModels, noise: Noise, budget: Budget, progress: Progress
     ) -> SequentialModel:
         # z is drawn once, before any score: u is then a fixed function of the parameters.
-        objective = self._objective(table, models, Randomness.draw(models, self._model_rows(table.n), noise, even=True))
+        randomness = Randomness.draw(models, self._model_rows(table.n), noise, even=True)
+        objective = PMSEObjective(table, models, randomness, judge=JUDGES[self.criterion])
         limit = self._max_parents(models, table.n, budget.epsilon)
         parents: Parents | None = None
         if limit is not None:
@@ -226,7 +225,7 @@ class PMSE(Mechanism):
         def scored(candidates: FloatArray) -> FloatArray:
             return objective(step.filled(theta, candidates), step.last, step.pairs)
 
-        sensitivity = self._sensitivity(objective)
+        sensitivity = objective.sensitivity
         search = self._box_search(step, objective.models, epsilon, sensitivity)
         centre, reach = theta[step.indices], REACH * step.prior(objective.models)[1]
         return search.run(
@@ -247,7 +246,6 @@ class PMSE(Mechanism):
         mean, std = step.prior(objective.models)
         uniform = noise.uniform(self.chains * step.size).reshape(self.chains, step.size)
         starts = mean + std * ndtri(np.clip(uniform, 1e-12, 1 - 1e-12))
-        centre, spread = self._walk_prior(mean, std)
 
         def scored(lines: FloatArray) -> FloatArray:
             return -objective(step.filled(theta, lines), step.last, step.pairs)
@@ -259,7 +257,7 @@ class PMSE(Mechanism):
 
             def log_density(lines: FloatArray, heat: float) -> FloatArray:
                 # Equation 2, times the prior: exp(-eps u / (2 du)) pi(theta).
-                log_prior: FloatArray = -0.5 * np.square((lines - centre) / spread).sum(axis=1)
+                log_prior: FloatArray = -0.5 * np.square((lines - mean) / std).sum(axis=1)
                 return heat / scale * scored(lines) + log_prior
 
             state = starts
@@ -274,7 +272,7 @@ class PMSE(Mechanism):
             return chains
 
         chains: Chains = noise.metropolis(
-            walked, scored(starts), sensitivity=self._sensitivity(objective), epsilon=epsilon, label=step.label
+            walked, scored(starts), sensitivity=objective.sensitivity, epsilon=epsilon, label=step.label
         )
         if not chains.agree:
             raise DPSynthError(
@@ -283,13 +281,6 @@ class PMSE(Mechanism):
                 "sampler 'lists'."
             )
         return chains.state
-
-    def _objective(self, table: PrivateTable, models: ColumnModels, randomness: Randomness) -> PMSEObjective:
-        return PMSEObjective(table, models, randomness, judge=JUDGES[self.criterion])
-
-    def _walk_prior(self, mean: FloatArray, std: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation of the prior that random walks use."""
-        return mean, std
 
     def _column_models(self, schema: Schema) -> ColumnModels:
         models = column_models(schema, self.numbers)
@@ -320,9 +311,6 @@ class PMSE(Mechanism):
 
     def _model_rows(self, n: int) -> int:
         return min(self.ratio * n, max(n, MAX_MODEL_ROWS)) if self.ratio > 1 else n
-
-    def _sensitivity(self, objective: PMSEObjective) -> Fraction:
-        return self.bound_factor * objective.sensitivity
 
 
 def _report(progress: Progress, number: int, parts: int, stage: str, done: float, /, *points: Point) -> None:

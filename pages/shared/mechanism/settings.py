@@ -24,6 +24,7 @@ EPSILONS: tuple[str, ...] = (
     "0.1",
     "0.15",
     "0.2",
+    "0.25",
     "0.3",
     "0.5",
     "0.7",
@@ -36,7 +37,7 @@ EPSILONS: tuple[str, ...] = (
     "7",
     "10",
 )
-"""Evenly spaced on a log scale, near enough, and all of them numbers that people say."""
+"""Evenly spaced on a log scale, near enough, and all of them numbers that people say; those of the papers are here."""
 
 
 @dataclass(kw_only=True)

@@ -21,7 +21,7 @@ from pages.shared.tradeoffs.tables import PublicTable
 from pages.shared.tradeoffs.view import ask_table, show_simulation
 from pages.shared.widgets import ask_one, plain_list, show_chart
 
-GRID = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+GRID = (0.01, 0.03, 0.1, 0.25, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0)
 MAX_REPETITIONS = 20
 MAX_LINES = 5
 """Mechanisms in one picture."""

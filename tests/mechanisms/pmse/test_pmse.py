@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpsynth_core as dp
-from benchmarks.papers.pmse_variants import PaperPMSE
 from dpsynth_core.mechanisms.parameters import parameters
 from dpsynth_core.mechanisms.pmse import mechanism as pmse
 from dpsynth_core.mechanisms.pmse import metropolis as walks
@@ -36,17 +35,11 @@ def bivariate(rows: int, seed: int = 0) -> dp.PrivateTable:
     return dp.PrivateTable(pd.DataFrame({"x1": x1, "x2": rng.normal(-2.5 + 0.5 * x1, 3)}), BIVARIATE.schema)
 
 
-SHORT: dict[str, Any] = {"sampler": "metropolis", "steps": 200, "chains": 2}
 CLAIMS: list[tuple[PMSE, str]] = [
     (PMSE(), "proven"),
     (PMSE(criterion="cells"), "proven"),
     (PMSE(criterion="optimal"), "proven"),
     (PMSE(sampler="metropolis"), "asymptotic"),
-    (PaperPMSE(bound="paper"), "proven"),
-    (PaperPMSE(over_pairs="worst"), "proven"),
-    (PaperPMSE(prior="flat", **SHORT), "asymptotic"),
-    (PaperPMSE(cart=True, criterion="optimal"), "heuristic"),
-    (PaperPMSE(cart=True, criterion="optimal", **SHORT), "heuristic"),
 ]
 
 
@@ -66,11 +59,6 @@ def test_the_form_asks_for_little_and_the_papers_variants_are_not_in_it() -> Non
     assert shown == {"sampler", "numbers", "criterion", "parents", "rows"}
     assert not {parameter.name for parameter in parameters(PMSE)} & {"cart", "bound", "prior", "over_pairs", "cp"}
     assert {parameter.title for parameter in parameters(PMSE)} >= {"Predictors per column"}
-
-
-def test_cart_takes_the_place_of_the_best_tree_only() -> None:
-    with pytest.raises(dp.ParameterError, match="criterion is 'distance'"):
-        PaperPMSE(cart=True)
 
 
 def neighbours(table: pd.DataFrame, row: pd.DataFrame) -> pd.DataFrame:
@@ -157,20 +145,13 @@ def test_several_data_sets_share_epsilon() -> None:
     assert not tables[0].equals(tables[1])
 
 
-def test_the_papers_bound_halves_what_epsilon_buys() -> None:
-    tight, loose = (
-        {
-            charge.sensitivity
-            for charge in dp.synthesize(bivariate(100), PaperPMSE(bound=bound), epsilon=1, seed=1).charges
-        }
-        for bound in ("tight", "paper")
-    )
-    assert {2 * value for value in tight} == loose
-    (one,) = {
+def test_one_row_moves_the_pmse_of_the_best_tree_by_half_of_what_the_paper_pays_for() -> None:
+    """1/(2n), where the paper has 1/n."""
+    (charge,) = {
         charge.sensitivity
         for charge in dp.synthesize(bivariate(100), PMSE(criterion="optimal", ratio=1), epsilon=1).charges
     }
-    assert one == Budget.of("1/200").epsilon
+    assert charge == Budget.of("1/200").epsilon
 
 
 def test_a_model_with_too_many_parameters_is_refused_with_the_numbers() -> None:
