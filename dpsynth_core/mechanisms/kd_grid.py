@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 from dpsynth_core.errors import check_choice, check_int
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.parameters import PLACEMENTS, setting
-from dpsynth_core.mechanisms.partition.grid import Grid, noisy_grid, suggested_bins
+from dpsynth_core.mechanisms.partition.grid import MOST_BINS, Grid, noisy_grid
 from dpsynth_core.mechanisms.partition.model import PartitionModel
 from dpsynth_core.mechanisms.partition.thresholds import spurious_threshold
 from dpsynth_core.mechanisms.plan import Plan, counting_plan
-from dpsynth_core.privacy.budget import Amount, Budget
+from dpsynth_core.privacy.budget import Amount, Budget, exact
 from dpsynth_core.privacy.laplace import HISTOGRAM_SENSITIVITY
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Progress, no_progress
@@ -55,11 +56,12 @@ class KDGrid(Mechanism):
 
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:  # noqa: ARG003  takes no delta
-        bins = suggested_bins(schema, n, epsilon)
+        bins = balanced_bins(schema, n, epsilon)
         return cls(
             bins=bins,
-            reason=f"{bins} bins per numeric column give a cell about ten rows per 1/epsilon where the columns "
-            "allow it; the threshold lets empty cells invent at most one row in a hundred.",
+            reason=f"{bins} bins per numeric column: with more, cells with few rows would be lost to the noise; with "
+            "fewer, rows would be spread too widely. The threshold lets empty cells invent at most one row in a "
+            "hundred.",
         )
 
     @classmethod
@@ -81,3 +83,16 @@ class KDGrid(Mechanism):
             grid, table, noise, threshold=threshold, label="counts of all cells", most=MOST_INVENTED
         )
         return grid.model(cells, counts, rows=table.n, centre=self.placement == "centre")
+
+
+def balanced_bins(schema: Schema, n: int, epsilon: Amount) -> int:
+    """Bins along every numeric column at which the width of a cell costs as much as noise and threshold do.
+
+    Moving a row within its cell costs up to its diagonal, sqrt(d) / bins of the range; noise and threshold cost each of
+    bins^d cells about 1/epsilon rows of the n (docs/results.md). Labels divide the rows.
+    """
+    numeric = sum(column.is_numeric for column in schema)
+    labels = math.prod(column.size for column in schema if not column.is_numeric)
+    rows = n * float(exact(epsilon, parameter="epsilon")) / labels
+    bins = math.sqrt(max(numeric, 1)) * rows ** (1 / (numeric + 1))
+    return max(2, min(math.floor(bins), MOST_BINS))
