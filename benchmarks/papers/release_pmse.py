@@ -179,12 +179,17 @@ def _releasing(choose: Callable[[float], Mechanism]) -> Maker:
     return make
 
 
+def _own_generator(seed: int | None) -> np.random.Generator:
+    """Not the one that a table of the same number was simulated with."""
+    return np.random.default_rng(None if seed is None else [2018, seed])
+
+
 def _smooth_histogram(table: PrivateTable, epsilon: float, seed: int | None) -> pd.DataFrame:
     """Wasserman and Zhou's smooth histogram with the weight that gives the paper's figures: K / (K + n epsilon).
 
     That weight keeps epsilon for one drawn row. All n rows together cost n times as much.
     """
-    rng = np.random.default_rng(seed)
+    rng = _own_generator(seed)
     names = [column.name for column in table.schema]
     low, high = (np.array([float(getattr(c, end)) for c in table.schema]) for end in ("lower", "upper"))
     points = _points(table).to_numpy()
@@ -198,7 +203,7 @@ def _smooth_histogram(table: PrivateTable, epsilon: float, seed: int | None) -> 
 
 def _posterior_draw(table: PrivateTable, epsilon: float, seed: int | None) -> pd.DataFrame:  # noqa: ARG001
     """A table from the posterior predictive law of the two regressions, flat prior: nothing private about it."""
-    rng = np.random.default_rng(seed)
+    rng = _own_generator(seed)
     n = table.n
     x1, x2 = _points(table).to_numpy().T
     std = np.sqrt(x1.var() * n / rng.chisquare(n - 1))
