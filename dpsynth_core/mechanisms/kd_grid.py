@@ -94,5 +94,5 @@ def balanced_bins(schema: Schema, n: int, epsilon: Amount) -> int:
     numeric = sum(column.is_numeric for column in schema)
     labels = math.prod(column.size for column in schema if not column.is_numeric)
     rows = n * float(exact(epsilon, parameter="epsilon")) / labels
-    bins = math.sqrt(max(numeric, 1)) * rows ** (1 / (numeric + 1))
+    bins = math.sqrt(max(numeric, 1)) * math.pow(rows, 1 / (numeric + 1))
     return max(2, min(math.floor(bins), MOST_BINS))
