@@ -15,6 +15,7 @@ from playwright.sync_api import Page, expect
 from dpsynth_core.table.encoding import moved_cells
 from dpsynth_core.table.examples import EXAMPLES
 from tests.waiting.browser import (
+    MINUTE,
     PATIENCE,
     csv_of,
     downloaded,
@@ -148,7 +149,7 @@ def test_those_who_come_third_wait_know_their_place_and_can_leave(visitors: Visi
     first, second, third, fourth = (visitors() for _ in range(4))
     for page in (first, second):
         press(page, "Try an example")
-        expect(step(page).get_by_text(re.compile(r"Step \d+ of"))).to_be_visible()
+        expect(step(page).get_by_text(re.compile(r"Step \d+ of"))).to_be_visible(timeout=3 * MINUTE)
     step_for_release(third)
     expect(third.get_by_text("2 runs are ahead of yours.")).to_be_visible()
     spent(third, "1 of 1")
@@ -159,7 +160,7 @@ def test_those_who_come_third_wait_know_their_place_and_can_leave(visitors: Visi
     spent(third, "0 of 1")
     expect(fourth.get_by_text("2 runs are ahead of yours.")).to_be_visible()
     cancel(first)
-    expect(fourth.get_by_text(re.compile(r"Step \d+ of"))).to_be_visible()
+    expect(fourth.get_by_text(re.compile(r"Step \d+ of"))).to_be_visible(timeout=3 * MINUTE)
     for page in (second, fourth):
         cancel(page)
 

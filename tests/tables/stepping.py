@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import pandas as pd
@@ -55,8 +55,10 @@ class Stepping(Mechanism):
         return cls(reason="It hardly matters.")
 
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
-        """One count."""
-        return counting_plan(tuple(1 for _ in schema), n, budget.epsilon, sensitivity=2)
+        """One count, and the steps."""
+        plan = counting_plan(tuple(1 for _ in schema), n, budget.epsilon, sensitivity=2)
+        # Said as it is: a forecast of something quick would begin by itself, and take a worker that a test counts on.
+        return replace(plan, computing=self.steps * self.pause)
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> Rows:
         """Spend, then step."""
