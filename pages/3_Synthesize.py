@@ -20,6 +20,7 @@ from pages.shared.synthesize.view import (
     show_run,
     show_spending,
     show_summary,
+    show_unopened,
 )
 
 session = lay_out("pages/3_Synthesize.py")
@@ -42,6 +43,7 @@ if session.runs:
     if len(session.runs) == 1:
         show_result(session, session.runs[0])
     show_history(session)
+show_unopened(session)
 
 if session.mode == "release":
     show_spending(session)

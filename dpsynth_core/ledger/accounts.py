@@ -30,6 +30,8 @@ ESTIMATE = "estimate"
 """Under which the details of a charge hold what a private estimate has found."""
 COMPARISON = "comparison"
 """Under which they hold what a private test of two groups has found."""
+RELEASE = "release"
+"""Under which they hold where the synthetic tables are stored."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +65,26 @@ class Entry:
     """Why it was refunded; empty otherwise."""
     details: Details
     """What the caller recorded with it, when it was reserved and when it was committed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredRelease:
+    """A release in the store beside the ledger, as its account lists it."""
+
+    charge: int
+    """The ledger's number of the charge that paid for it."""
+    stored: datetime
+    """In UTC."""
+    mechanism: str
+    """By its key."""
+    configuration: Details
+    status: str
+    """Of its guarantee."""
+    epsilon: str
+    delta: str
+    sha256: str
+    """Of its file, and its name."""
+    nbytes: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +132,30 @@ class Account:
             if entry.state == "committed" and isinstance(found := entry.details.get(COMPARISON), Mapping)
         )
 
+    @property
+    def releases(self) -> tuple[StoredRelease, ...]:
+        """Releases that were paid for and stored, oldest first."""
+        with readable("release"):
+            return tuple(
+                _stored(entry, found)
+                for entry in self.entries
+                if entry.state == "committed" and isinstance(found := entry.details.get(RELEASE), Mapping)
+            )
+
+
+def _stored(entry: Entry, found: Mapping[str, Any]) -> StoredRelease:
+    return StoredRelease(
+        charge=entry.id,
+        stored=entry.settled or entry.created,
+        mechanism=str(found["configuration"]["mechanism"]),
+        configuration=found["configuration"],
+        status=str(found["status"]),
+        epsilon=str(found["epsilon"]),
+        delta=str(found["delta"]),
+        sha256=str(found["sha256"]),
+        nbytes=int(found["bytes"]),
+    )
+
 
 def find_account(connection: sa.Connection, fingerprint: str, *, lock: bool = False) -> Account | None:
     """The account of a data set with all its charges, or None; locked until the transaction ends if asked for."""
@@ -137,7 +183,7 @@ def readable(what: str) -> Iterator[None]:
     """What was recorded here can be read; what cannot was changed by something else."""
     try:
         yield
-    except (ValueError, TypeError, ZeroDivisionError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, ZeroDivisionError, RecursionError) as error:
         raise LedgerError(f"A record of the ledger ({what}) cannot be read: it was changed. {RESTORE}") from error
 
 

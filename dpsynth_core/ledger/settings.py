@@ -1,7 +1,7 @@
-"""Where an installation keeps its ledger and its secret key.
+"""Where an installation keeps its ledger, its secret key and the releases that were paid for.
 
-Four environment variables, all optional: ``DPSYNTH_HOME``, ``DPSYNTH_LEDGER_URL``, ``DPSYNTH_KEY_FILE`` and
-``DPSYNTH_HEAD_FILE``.
+Six environment variables, all optional: ``DPSYNTH_HOME``, ``DPSYNTH_LEDGER_URL``, ``DPSYNTH_KEY_FILE``,
+``DPSYNTH_HEAD_FILE``, ``DPSYNTH_RELEASES`` and ``DPSYNTH_RELEASES_GB``.
 People who share a ledger must share the key file too: the key decides under which name a table is found.
 """
 
@@ -21,8 +21,11 @@ from sqlalchemy.exc import ArgumentError
 from dpsynth_core.errors import DPSynthError, ParameterError
 from dpsynth_core.ledger.database import restrict
 from dpsynth_core.ledger.head import Head, locked, sync_directory
+from dpsynth_core.ledger.release_store import ReleaseStore
 
 KEY_BYTES = 32
+RELEASES_GB = 10
+"""What the stored releases of an installation may take together, unless it says otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +45,8 @@ class Settings:
     """File with the secret that fingerprints are keyed with."""
     head_file: Path
     """File that remembers how far the ledger had come; by default beside the key."""
+    release_store: ReleaseStore
+    """Where releases that were paid for are kept."""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -53,6 +58,10 @@ class Settings:
             ledger_url=_ledger_url(environ.get("DPSYNTH_LEDGER_URL", ""), home),
             key_file=key_file,
             head_file=_absolute("DPSYNTH_HEAD_FILE", environ) or key_file.with_suffix(".head"),
+            release_store=ReleaseStore(
+                folder=_absolute("DPSYNTH_RELEASES", environ) or home / "releases",
+                max_bytes=_gigabytes("DPSYNTH_RELEASES_GB", environ),
+            ),
         )
 
     def installation_key(self) -> bytes:
@@ -82,6 +91,13 @@ def _absolute(variable: str, environ: Mapping[str, str]) -> Path | None:
             remedy=f"Write for instance {str(path.absolute())!r}.",
         )
     return path
+
+
+def _gigabytes(variable: str, environ: Mapping[str, str]) -> int:
+    value = environ.get(variable, "") or str(RELEASES_GB)
+    if not value.isascii() or not value.isdigit() or not 1 <= len(value) <= 6:
+        raise ParameterError(variable, value[:20], allowed="a whole number of gigabytes, up to 999999")
+    return int(value) * 2**30
 
 
 def _ledger_url(value: str, home: Path) -> str:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.ledger.decisions import DecisionStore
 from dpsynth_core.ledger.ledger import Ledger, installed_ledger
+from dpsynth_core.ledger.settings import Settings
+from dpsynth_core.runs.stored_run import load_release
 from dpsynth_core.table.paid_estimate import PaidEstimate
 from pages.shared.session import Session
 from pages.shared.table_work import TableWork
+
+MAX_OPENED_BYTES = 256 * 2**20
+"""Files of stored releases that are read without being asked for."""
+TOO_LARGE = "It is large, so the app has not opened it yet."
 
 
 def open_ledger() -> Ledger:
@@ -33,6 +40,36 @@ def paid_estimates(work: TableWork) -> tuple[PaidEstimate, ...]:
     if work.data.fingerprint is not None:
         work.estimates = open_ledger().estimates(work.data.fingerprint)
     return work.estimates
+
+
+def open_stored_releases(session: Session, *, every: bool = False) -> None:
+    """Take in the stored releases of the data set that are not among its runs yet; what cannot be read is noted.
+
+    They were made in another browser, before a restart, or by a run that went on after its table was left.
+
+    Args:
+        session: Whose table it is.
+        every: Also the large ones, which otherwise wait until somebody asks for them.
+    """
+    account = account_of(session)
+    if account is None:
+        return
+    work, settings = session.work, Settings.from_environment()
+    if every:
+        work.unopened.clear()
+    known = {run.charge for run in work.runs} | set(work.unopened)
+    opened = sum(each.nbytes for each in account.releases if each.charge in known - set(work.unopened))
+    for stored in account.releases:
+        if stored.charge in known:
+            continue
+        if not every and opened + stored.nbytes > MAX_OPENED_BYTES:
+            work.unopened[stored.charge] = TOO_LARGE
+            continue
+        try:
+            work.add_run(load_release(stored, settings), stored.charge, made=stored.stored)
+        except DPSynthError as problem:
+            work.unopened[stored.charge] = str(problem)
+        opened += stored.nbytes
 
 
 def account_of(session: Session) -> Account | None:

@@ -16,7 +16,7 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.privacy.budget import Guarantee, Status, format_amount
 from dpsynth_core.table.schema import Schema
-from pages.shared.accounts import account_of, remember_look
+from pages.shared.accounts import account_of, open_stored_releases, remember_look
 from pages.shared.memory import IDLE_MINUTES, PAID_MINUTES
 from pages.shared.session import Dropped, Session, current_session
 from pages.shared.table_work import RunRecord
@@ -87,6 +87,7 @@ def lay_out(path: str) -> Session:
     session.collect()
     with errors_shown("The ledger cannot be used."):
         remember_look(session.current)
+        open_stored_releases(session)
     with st.sidebar:
         st.markdown("**DPSynth**")
         for stage in (HOME, *STAGES):
@@ -114,9 +115,10 @@ def _say_dropped(dropped: Dropped) -> None:
         st.warning("Your table is no longer in the server's memory.", icon=":material/memory:")
         lines = [f"{dropped.title}: the app dropped it and the results on it, because {why}."]
         if dropped.paid:
-            lines.append("That includes results that epsilon was spent on. The ledger still counts what they cost.")
+            lines.append("That includes a paid release that could not be stored. The ledger still counts what it cost.")
         lines.append(
-            "To go on, choose the example or upload the file again. In release mode its account is still there."
+            "To go on, choose the example or upload the file again. In release mode its account is still there, with "
+            "the releases that were stored."
         )
         st.text("\n".join(lines))
         st.page_link("pages/1_Data.py", label="Go to Data", icon=":material/table:")

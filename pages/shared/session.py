@@ -21,7 +21,7 @@ from dpsynth_core.table.schema import Schema
 from pages.shared.downloads import PATH, Download, Downloads
 from pages.shared.mechanism.settings import MechanismSettings
 from pages.shared.memory import COOKIE, MEMORY, PRESENCE, DropReason, browser_of, tab_is_connected
-from pages.shared.table_work import RunRecord, TableWork
+from pages.shared.table_work import Mode, RunRecord, TableWork
 from pages.shared.tasks import Tasks
 from pages.shared.tradeoffs.state import Tradeoffs
 
@@ -37,8 +37,11 @@ class Dropped:
     reason: DropReason
 
 
-Mode: TypeAlias = Literal["teaching", "release"]
 Source: TypeAlias = Literal["example", "file"]
+MAX_EARLIER = 4
+"""Tables that can be gone back to."""
+MAX_EARLIER_BYTES = 256 * 2**20
+"""Memory that they may take together."""
 _KEY = "dpsynth"
 _TOKEN = "s"  # noqa: S105  the name of the address's parameter, not a secret
 
@@ -55,6 +58,8 @@ class Session:
     """The example that is chosen there, by its key; empty: the first."""
     current: TableWork | None = None
     """The work on the table in use; None before one is chosen."""
+    earlier: list[TableWork] = field(default_factory=list)
+    """Work on tables that were in use before, the latest first, for the way back."""
     draft_version: int = 0
     """Counts the changes made other than by typing, so that the schema editor starts afresh from the draft."""
     tables_used: int = 0
@@ -113,9 +118,14 @@ class Session:
         return judged
 
     def use(self, work: TableWork | None) -> None:
-        """Go on with another table, or none; whatever runs on the old one is cancelled."""
+        """Go on with another table, or none. Work on the old one is kept for the way back; a paid run on it goes on."""
         if self.current is not None:
-            self.current.close()
+            self.current.leave()
+            if self.current.begun:
+                self.earlier.insert(0, self.current)
+        self.earlier = [each for each in self.earlier if each is not work][:MAX_EARLIER]
+        while self.earlier and sum(each.nbytes for each in self.earlier) > MAX_EARLIER_BYTES:
+            self.earlier.pop()
         self.tradeoffs.forget_table()
         self.downloads.clear()
         self.current, self.dropped = work, None
@@ -125,9 +135,14 @@ class Session:
     @property
     def tasks(self) -> Iterator[Tasks]:
         """All background work of this visitor."""
-        if self.current is not None:
-            yield self.current.tasks
+        for work in self.works:
+            yield work.tasks
         yield self.tradeoffs.tasks
+
+    @property
+    def works(self) -> list[TableWork]:
+        """The work on the table in use, and on earlier ones."""
+        return [*([] if self.current is None else [self.current]), *self.earlier]
 
     def collect(self) -> None:
         """Store every result that has arrived."""
@@ -136,13 +151,13 @@ class Session:
 
     @property
     def nbytes(self) -> int:
-        """Memory that the table in use and its results take, about."""
-        return 0 if self.current is None else self.current.nbytes
+        """Memory that tables and their results take, about."""
+        return sum(work.nbytes for work in self.works)
 
     @property
     def paid(self) -> bool:
-        """Whether it holds results that epsilon was spent on."""
-        return self.current is not None and self.current.paid
+        """Whether it holds results that epsilon was spent on and that nothing else holds."""
+        return any(work.paid for work in self.works)
 
     @property
     def busy(self) -> bool:
@@ -150,11 +165,11 @@ class Session:
         return any(task.active for tasks in self.tasks for task in tasks)
 
     def drop_table(self, reason: DropReason) -> None:
-        """Remove the table and its results from memory; the next page says so."""
-        if self.current is not None:
-            dropped = Dropped(title=self.current.data.title, paid=self.paid, reason=reason)
+        """Remove tables and results from memory; the next page says so. Stored releases are not touched."""
+        if self.works:
+            dropped = Dropped(title=self.works[0].data.title, paid=self.paid, reason=reason)
             self.use(None)
-            self.dropped = dropped
+            self.earlier, self.dropped = [], dropped
 
     def abandon(self) -> None:
         """The visitor has gone: cancel what nobody has paid for."""

@@ -6,9 +6,10 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 
@@ -29,7 +30,9 @@ from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.teaching.false_discovery import FalseDiscoveryReplay
-from pages.shared.tasks import Tasks
+from pages.shared.tasks import RUN, Tasks
+
+Mode: TypeAlias = Literal["teaching", "release"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,6 +90,10 @@ class RunRecord:
     result: RunResult
     charge: int | None = None
     """The ledger's number of its charge; None in teaching mode."""
+    made: datetime = field(default_factory=lambda: datetime.now(UTC))
+    """In UTC."""
+    store_problem: str = ""
+    """Why it is not in the store beside the ledger, although it was paid for; empty where it is."""
     evaluations: dict[tuple[str, ...], Evaluation] = field(default_factory=dict)
     """By the columns that were compared with the original."""
     causes: dict[tuple[str, ...], Causes] = field(default_factory=dict)
@@ -133,6 +140,11 @@ class RunRecord:
     def name(self) -> str:
         """What it is called on screen."""
         return f"{self.number}: {self.config.mechanism.title}, ε {format_amount(self.config.each.epsilon)}"
+
+    @property
+    def dated_name(self) -> str:
+        """The same with the time it was made."""
+        return f"{self.name}, {self.made:%Y-%m-%d %H:%M} UTC"
 
 
 @dataclass(kw_only=True)
@@ -201,6 +213,8 @@ class TableWork:
     """What the table is for, by the names in ``dpsynth_core.diagnostics.purposes``; none means anything. Public."""
     target: str = ""
     """The column that a model is to explain; empty where nobody has said. Public."""
+    unopened: dict[int, str] = field(default_factory=dict)
+    """Stored releases of this data set that are not among the runs, by charge: why not, in words."""
     replay: FalseDiscoveryReplay | None = None
     """The last false discovery drawn from nothing."""
     comparing: ComparisonForm = field(default_factory=ComparisonForm)
@@ -242,10 +256,17 @@ class TableWork:
 
     @property
     def paid(self) -> bool:
-        """Whether epsilon was spent on something that only this session holds."""
-        return any(run.charge is not None for run in self.runs) or any(
+        """Whether epsilon was spent on something that only this session holds, or that is still being made."""
+        return any(run.store_problem for run in self.runs) or any(
             task.paid and (task.active or task.uncollected) for task in self.tasks
         )
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is work on this table that somebody would miss: runs, or the facts of a private file."""
+        run = self.tasks.get(RUN)
+        at_work = run is not None and (run.active or run.uncollected)
+        return bool(self.runs) or at_work or (self.data.uploaded and self.data.fingerprint is not None)
 
     @property
     def nbytes(self) -> int:
@@ -253,13 +274,33 @@ class TableWork:
         codes = 0 if self._private is None else 8 * self._private.n * len(self._private.schema.names)
         return self.data.nbytes + codes + sum(run.nbytes for run in self.runs)
 
+    @property
+    def mode(self) -> Mode:
+        """A table with an account is private; one without is public or simulated."""
+        return "teaching" if self.data.fingerprint is None else "release"
+
+    def in_other_mode(self, account: str | None) -> TableWork:
+        """The same table with the facts declared so far, and nothing that was made from it."""
+        return TableWork(
+            data=replace(self.data, fingerprint=account),
+            draft=self.draft,
+            layout_public=self.layout_public,
+            rows_per_person=self.rows_per_person,
+            declared_by=self.declared_by,
+            signed=self.signed,
+            left_out=self.left_out,
+        )
+
     def read_again(self, table: pd.DataFrame) -> None:
         """Go on with the same file, read in another way."""
         self.data, self.preview, self._private = replace(self.data, table=table), None, None
 
-    def add_run(self, result: RunResult, charge: int | None = None) -> RunRecord:
-        """Take a finished run into the history; it is what every page shows next."""
-        self.runs.append(RunRecord(number=len(self.runs) + 1, result=result, charge=charge))
+    def add_run(self, result: RunResult, charge: int | None = None, **more: Any) -> RunRecord:
+        """Take a finished run into the history, once; it is what every page shows next."""
+        for run in self.runs:
+            if charge is not None and run.charge == charge:
+                return run  # it came from the store before its worker had reported
+        self.runs.append(RunRecord(number=len(self.runs) + 1, result=result, charge=charge, **more))
         self.shown, self.compared = None, [len(self.runs)]
         return self.runs[-1]
 
@@ -282,6 +323,6 @@ class TableWork:
         looked = any(run.evaluations or run.evidence is not None for run in self.runs)
         return self.compared_with_original or looked
 
-    def close(self) -> None:
-        """Cancel whatever is running on this table: nobody will be able to see it any more."""
-        self.tasks.close()
+    def leave(self) -> None:
+        """Cancel what was not paid for; a run that was paid for goes on, and its result is stored."""
+        self.tasks.leave()

@@ -14,6 +14,8 @@ from typing import Any
 
 from dpsynth_core.runs.jobs import Job, JobCharge, JobRunner
 
+RUN = "run"
+"""The kind of task that makes synthetic tables."""
 _lock = threading.Lock()
 _runners: list[JobRunner] = []
 
@@ -169,10 +171,12 @@ class Tasks:
         if task is not None:
             task.cancel()
 
-    def close(self) -> None:
-        """Cancel everything and forget it."""
-        for kind in list(self._by_kind):
-            self.drop(kind)
+    def leave(self) -> None:
+        """Cancel and forget everything but runs that were paid for: those go on."""
+        for kind, task in list(self._by_kind.items()):
+            if not (task.paid and task.active):
+                task.collect()
+                self.drop(kind)
 
     def abandon(self) -> None:
         """Cancel what nobody is waiting for any more.

@@ -21,8 +21,8 @@ from pages.shared.accounts import account_of, open_ledger
 from pages.shared.data.actions import load_example, open_account
 from pages.shared.release.actions import bundle_of, gather_evidence, history, record, report_of
 from pages.shared.session import Session
-from pages.shared.synthesize.actions import RUN, start
-from pages.shared.tasks import Task
+from pages.shared.synthesize.actions import start
+from pages.shared.tasks import RUN, Task
 from tests.tables.releases import outcome_of
 from tests.waiting.jobs import finish
 from tests.waiting.pages import page, session_of, settled, texts

@@ -14,8 +14,9 @@ from pages.shared.data.actions import choose_mode, load_example, load_upload, op
 from pages.shared.mechanism import forecast_view
 from pages.shared.mechanism.actions import FORECAST, offered_delta, scenario_of, start_forecast
 from pages.shared.session import Session
-from pages.shared.synthesize.actions import RUN, start
+from pages.shared.synthesize.actions import start
 from pages.shared.table_work import ForecastRecord
+from pages.shared.tasks import RUN
 from tests.waiting.jobs import finish
 from tests.waiting.pages import csv_of, page, session_of, settled, texts
 

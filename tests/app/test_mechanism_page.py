@@ -19,8 +19,8 @@ from pages.shared.data.actions import choose_mode, load_example, load_upload, op
 from pages.shared.mechanism.actions import rival_scenarios, start_preview
 from pages.shared.mechanism.settings import MechanismSettings, plan_for
 from pages.shared.session import Session
-from pages.shared.synthesize.actions import RUN, start
-from pages.shared.tasks import Task
+from pages.shared.synthesize.actions import start
+from pages.shared.tasks import RUN, Task
 from tests.tables.stepping import Stepping
 from tests.waiting.jobs import finish
 from tests.waiting.pages import csv_of, page, session_of, settled

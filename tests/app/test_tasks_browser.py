@@ -49,6 +49,7 @@ def test_another_table_ends_an_examination_of_the_old_one_and_frees_its_worker(v
     quiet(second).get_by_role("combobox", name="Example").click()
     second.get_by_role("option", name=EXAMPLES["two_groups_signal"].title).click()
     press(second, "Use this example")
+    press(second, "Go on")
     expect(second.get_by_text("500 rows, 2 columns")).to_be_visible()
     expect(third.get_by_text(re.compile(r"Step \d+ of"))).to_be_visible(timeout=LONG)
     expect(queue).to_have_count(0)

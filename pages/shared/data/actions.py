@@ -33,30 +33,40 @@ from pages.shared.data.schema_rows import (
     with_column,
     withdraw_estimates,
 )
-from pages.shared.session import Mode, Session
-from pages.shared.table_work import DataSet, TableWork
+from pages.shared.session import Session
+from pages.shared.table_work import DataSet, Mode, TableWork
 
 
 def choose_mode(session: Session, mode: Mode) -> None:
     """Switch between teaching and release; a file uploaded for release never becomes free to look at."""
     if mode == session.mode:
         return
+    before = next((work for work in session.earlier if work.mode == mode), None)
+    if before is not None:
+        go_back(session, before)
+        return
     work = session.current
-    if session.mode == "release" and work is not None and work.data.uploaded:
+    if work is None or (session.mode == "release" and work.data.uploaded):
         session.use(None)
-        work = None
-    if work is not None:
-        # Before anything changes: this may fail, and release mode without an account number must not exist.
-        old = work.data
-        account = None if mode == "teaching" else _account_name(old.table, old.content)
-        work.close()
-        work.data = replace(old, fingerprint=account)
+        session.mode = mode
+        return
+    # Before anything changes: this may fail, and release mode without an account number must not exist.
+    account = None if mode == "teaching" else _account_name(work.data.table, work.data.content)
+    session.use(work.in_other_mode(account))
     session.mode = mode
-    if mode == "release" and work is not None:
-        # In teaching mode nobody paid for them.
-        paid_estimates(work)
-        replace_draft(session, withdraw_estimates(work.draft))
-        adopt_account_terms(session)
+    # In teaching mode nobody paid for them.
+    paid_estimates(session.work)
+    replace_draft(session, withdraw_estimates(work.draft) if mode == "release" else work.draft)
+    adopt_account_terms(session)
+
+
+def go_back(session: Session, work: TableWork) -> None:
+    """Go on with a table that was in use before, in its own mode, with everything that belongs to it."""
+    session.use(work)
+    session.mode = work.mode
+    session.source = "file" if work.data.uploaded else "example"
+    if work.schema is not None:
+        session.settings.suit(work.schema)
 
 
 def load_example(session: Session, key: str, rows: int | None = None) -> None:

@@ -22,9 +22,11 @@ from dpsynth_core.table.readers.read import guess_layout
 from dpsynth_core.table.schema import Schema
 from pages.shared.data.actions import choose_mode, load_example, load_upload
 from pages.shared.data.layout_view import ask_layout
+from pages.shared.data.leaving import may_leave, show_earlier
 from pages.shared.formatting import big_number, rows_per_cell
 from pages.shared.layout import errors_shown, prospect_badge
-from pages.shared.session import Mode, Session, Source
+from pages.shared.session import Session, Source
+from pages.shared.table_work import Mode
 from pages.shared.widgets import plain_list, show_chart
 
 PREVIEW_ROWS = 100
@@ -35,6 +37,8 @@ MODES: dict[Mode, str] = {
 }
 
 SOURCES: dict[Source, str] = {"example": "An example", "file": "My own file"}
+_MODE_ASKED = "mode_asked"
+"""How often the visitor was asked about another mode and stayed."""
 _UNREAD = "unread_file"
 """Of a file that could not be read as it seems to be laid out."""
 
@@ -48,12 +52,19 @@ def choose_mode_control(session: Session) -> None:
         format_func=lambda mode: MODES[mode],
         horizontal=True,
         label_visibility="collapsed",
+        key=f"mode_{session.mode}_{st.session_state.get(_MODE_ASKED, 0)}",
     )
-    if chosen != session.mode:
+    title = f"Switch to {chosen} mode?"
+    if may_leave(session, pressed=chosen != session.mode, key="mode", title=title, stay=_stay_in_mode):
         with errors_shown("The mode was not changed."):
             with st.spinner("Looking up the data set's account"):
                 choose_mode(session, chosen)
             st.rerun()
+
+
+def _stay_in_mode() -> None:
+    """The control must show the mode that applies, so it begins afresh."""
+    st.session_state[_MODE_ASKED] = st.session_state.get(_MODE_ASKED, 0) + 1
 
 
 def choose_data(session: Session) -> None:
@@ -71,6 +82,7 @@ def choose_data(session: Session) -> None:
         _choose_example(session)
     else:
         _choose_file(session)
+    show_earlier(session)
 
 
 def _choose_example(session: Session) -> None:
@@ -81,7 +93,8 @@ def _choose_example(session: Session) -> None:
     rows = None
     if chosen.is_simulated:
         rows = st.number_input("Rows to simulate", 1, MAX_ROWS, chosen.default_rows, step=100, key=f"rows_{key}")
-    if st.button("Use this example", type="primary", key="use_example"):
+    pressed = st.button("Use this example", type="primary", key="use_example")
+    if may_leave(session, pressed=pressed, key="use_example", title="Use another table?"):
         with errors_shown("This example cannot be used."):
             load_example(session, key, rows)
             st.rerun()
@@ -100,7 +113,8 @@ def _choose_file(session: Session) -> None:
     )
     if file is None or not allowed:
         return
-    if st.button("Use this file", type="primary", key="use_file"):
+    pressed = st.button("Use this file", type="primary", key="use_file")
+    if may_leave(session, pressed=pressed, key="use_file", title="Use another table?"):
         st.session_state.pop(_UNREAD, None)
         with errors_shown("This file cannot be used."):
             with st.spinner("Reading the file"):

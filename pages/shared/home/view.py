@@ -6,6 +6,7 @@ import streamlit as st
 
 from dpsynth_core.audit.last_summary import headline, last_summary, layer_rows, mutant_rows, standing
 from pages.shared.data.actions import load_example
+from pages.shared.data.leaving import may_leave
 from pages.shared.layout import STAGES, errors_shown, lay_out
 
 
@@ -22,7 +23,8 @@ def show_home() -> None:
     )
 
     with st.container(horizontal=True):
-        if st.button("Try an example", type="primary", icon=":material/play_arrow:"):
+        pressed = st.button("Try an example", type="primary", icon=":material/play_arrow:")
+        if may_leave(session, pressed=pressed, key="try_example", title="Use another table?"):
             with errors_shown("The example cannot be used."):
                 load_example(session, "breast_cancer")
                 st.switch_page("pages/1_Data.py")

@@ -15,8 +15,8 @@ from pages.shared.formatting import duration
 from pages.shared.layout import errors_shown
 from pages.shared.mechanism.actions import FORECAST, scenario_of, start_forecast
 from pages.shared.session import Session
-from pages.shared.synthesize.actions import RUN
 from pages.shared.table_work import ForecastRecord
+from pages.shared.tasks import RUN
 from pages.shared.widgets import show_task
 
 BEGIN_SECONDS = 5.0

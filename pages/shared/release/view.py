@@ -51,7 +51,7 @@ def ask_run(session: Session) -> RunRecord:
     """Which of the runs is under review."""
     run = session.runs[-1]
     if len(session.runs) > 1:
-        run = ask_run_to_show(session, "Release under review", key="reviewed", describe=lambda each: each.name)
+        run = ask_run_to_show(session, "Release under review", key="reviewed", describe=lambda each: each.dated_name)
     with st.container(horizontal=True, vertical_alignment="center"):
         guarantee_badge(run.outcome.guarantee)
         st.badge(f"ε = {format_amount(run.outcome.guarantee.epsilon)}", color="gray")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.ledger import LedgerCharge
+from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.runs.configuration import RunConfig, execute
+from dpsynth_core.runs.stored_run import PaidRun, StoreOrder, execute_and_store
 from pages.shared.accounts import open_ledger, paid_estimates
 from pages.shared.formatting import format_loss
 from pages.shared.mechanism.actions import FORECAST
 from pages.shared.mechanism.settings import seconds_for
 from pages.shared.session import Session
-from pages.shared.tasks import Task, runner
-
-RUN = "run"
+from pages.shared.tasks import RUN, Task, runner
 
 
 def start(session: Session, config: RunConfig) -> Task:
@@ -31,20 +33,19 @@ def start(session: Session, config: RunConfig) -> Task:
     seconds = seconds_for(config, work.schema, work.n)
     runner()
     work.tasks.drop(FORECAST)  # the run needs the worker more
-    charge = None if work.data.fingerprint is None else _charge(work.data.fingerprint, config)
+    asked = (work.data.table, work.schema, config, paid_estimates(work))
+    more: dict[str, Any] = {"about": config, "expected": max(seconds, 1.0)}
+    if work.data.fingerprint is None:
+        return work.tasks.start(RUN, "The run", execute, *asked, store=work.add_run, **more)
+    charge = _charge(work.data.fingerprint, config)
+    order = StoreOrder(settings=Settings.from_environment(), charge=charge.id)
+
+    def store(made: PaidRun) -> None:
+        work.add_run(made.result, charge.id, store_problem=made.problem)
+
+    cost = format_loss(config.total.epsilon, config.total.delta)
     return work.tasks.start(
-        RUN,
-        "The run",
-        execute,
-        work.data.table,
-        work.schema,
-        config,
-        paid_estimates(work),
-        about=config,
-        store=lambda result: work.add_run(result, None if charge is None else charge.id),
-        charge=charge,
-        cost=format_loss(config.total.epsilon, config.total.delta),
-        expected=max(seconds, 1.0),
+        RUN, "The run", execute_and_store, *asked, order, store=store, charge=charge, cost=cost, **more
     )
 
 

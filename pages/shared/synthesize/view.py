@@ -10,6 +10,7 @@ from dpsynth_core.charts.columns import compare_chart
 from dpsynth_core.charts.runs import spending_chart
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account
+from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review.export import parquet, safe_csv
@@ -18,14 +19,15 @@ from dpsynth_core.runs.configuration import MAX_COPIES, RunConfig, RunResult
 from dpsynth_core.runs.expected_error import NOT_COVERED
 from dpsynth_core.runs.selection import MAX_RUNS, RUNS_PER_CANDIDATE
 from dpsynth_core.table.schema import Schema
-from pages.shared.accounts import account_of, remember_look
+from pages.shared.accounts import account_of, open_stored_releases, remember_look
 from pages.shared.formatting import delta_badge, duration, format_loss
-from pages.shared.layout import errors_shown, guarantee_badge
+from pages.shared.layout import errors_shown, guarantee_badge, show_error
 from pages.shared.mechanism.settings import plan_for, seconds_for
 from pages.shared.session import Session
 from pages.shared.spending import ask_to_spend, shortages, show_price, warn_of_void
-from pages.shared.synthesize.actions import RUN, start
+from pages.shared.synthesize.actions import start
 from pages.shared.table_work import RunRecord
+from pages.shared.tasks import RUN
 from pages.shared.widgets import ask_run_to_show, offer_download, plain_list, show_chart, show_series, show_task
 
 PREVIEW_ROWS = 100
@@ -185,6 +187,12 @@ def confirm(session: Session, config: RunConfig) -> None:
 
 def _confirm(session: Session, account: Account, config: RunConfig) -> None:
     enough = show_price(account, config.total, "This run")
+    if Settings.from_environment().release_store.full:
+        st.warning(
+            "The store of releases is full, so this one would be kept in this session only. Ask whoever runs this "
+            "installation to make room, or download it at once.",
+            icon=":material/inventory_2:",
+        )
     warn_of_void(session.prospect(config))
     with st.container(horizontal=True):
         if st.button("Spend it and run", type="primary", key="confirm_run", disabled=not enough):
@@ -209,6 +217,11 @@ def show_run(session: Session) -> None:
 def show_result(session: Session, run: RunRecord) -> None:
     """The synthetic table, its badge, and its files."""
     result = run.result
+    if run.store_problem:
+        show_error(
+            "This release was paid for, but it is kept only in this session: download it now.",
+            DPSynthError(run.store_problem),
+        )
     with st.container(horizontal=True, vertical_alignment="center"):
         guarantee_badge(result.guarantee)
         st.badge(f"ε = {format_amount(result.guarantee.epsilon)}", color="gray")
@@ -271,11 +284,13 @@ def show_history(session: Session) -> None:
     rows = [
         {
             "run": run.number,
+            "made (UTC)": f"{run.made:%Y-%m-%d %H:%M}",
             "mechanism": run.config.mechanism.title,
             "epsilon": format_amount(run.config.total.epsilon),
+            "delta": format_amount(run.config.total.delta),
             "tables": run.config.copies,
             "guarantee": run.result.guarantee.status,
-            "seconds": f"{run.result.seconds:.1f}",
+            "seconds": f"{run.result.seconds:.1f}" if run.result.seconds else "",
         }
         for run in reversed(runs)
     ]
@@ -285,7 +300,21 @@ def show_history(session: Session) -> None:
         f"at {format_loss(spent.epsilon, spent.delta)}."
     )
     st.dataframe(rows, hide_index=True, alt="The runs on this table")
-    show_result(session, ask_run_to_show(session, "Look at run", key="history", describe=lambda run: run.name))
+    show_result(session, ask_run_to_show(session, "Look at run", key="history", describe=lambda run: run.dated_name))
+
+
+def show_unopened(session: Session) -> None:
+    """Stored releases of this data set that cannot be shown, each with the reason."""
+    work = session.work
+    if not work.unopened:
+        return
+    with st.container(border=True):
+        st.warning("Some stored releases of this data set are not shown.", icon=":material/inventory_2:")
+        plain_list(f"Charge {charge}: {why}" for charge, why in work.unopened.items())
+        if st.button("Open them now", icon=":material/folder_open:", key="open_stored"):
+            with errors_shown("They cannot be opened."), st.spinner("Reading stored releases"):
+                open_stored_releases(session, every=True)
+            st.rerun()
 
 
 def show_spending(session: Session) -> None:

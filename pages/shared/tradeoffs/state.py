@@ -49,6 +49,6 @@ class Tradeoffs:
 
     def forget_table(self) -> None:
         """Another table is in use, or none: what was found on the old one no longer counts."""
-        self.tasks.close()
+        self.tasks.leave()
         self.table = ""
         self.findings.clear()
