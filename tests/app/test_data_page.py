@@ -259,6 +259,8 @@ def test_switching_the_mode_is_shown_everywhere() -> None:
 
 def test_an_uploaded_file_disappears_when_release_mode_is_left() -> None:
     app = choose(data_page(uploaded(mode="release")), "teaching")
+    assert session_of(app).current is not None, "the app asks first"
+    click(app, "leave_mode")
     assert session_of(app).current is None
     assert headers(app) == ["What kind of data?", "Which table?"]
 
