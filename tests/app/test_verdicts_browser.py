@@ -1,0 +1,61 @@
+"""Numbers and verdicts in a real browser: the same on Diagnostics and on Release, and a slider that keeps its focus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.waiting.browser import MINUTE, finished, go, press, quiet
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+Visit = Callable[[], Page]
+
+
+def diagnosed(page: Page) -> Page:
+    press(page, "Try an example")
+    press(page, "Skip ahead with suggested settings")
+    press(page, "Synthesize")
+    press(page, "Next: see how good it is")
+    finished(page)
+    return quiet(page)
+
+
+def test_release_says_what_diagnostics_says_and_at_once(visit: Visit) -> None:
+    page = diagnosed(visit())
+    named = ("Total variation", "pMSE beyond chance", "MMD as a share of pure noise")
+    said = {name: page.get_by_text(f"{name} ").filter(has_text="95% interval").first.inner_text() for name in named}
+    go(page, "Release")
+    for sentence in said.values():
+        expect(quiet(page).get_by_text(sentence).first).to_be_visible()
+    expect(page.get_by_text("pMSE ratio")).to_have_count(0)
+
+
+def test_the_page_says_what_the_table_is_good_for(visit: Visit) -> None:
+    page = diagnosed(visit())
+    for lead in ("teaching", "software tests", "totals and shares", "comparing groups", "a model for a target"):
+        expect(page.get_by_text(lead).first).to_be_visible()
+    page.get_by_role("combobox", name="What is the table for?").click()
+    page.get_by_role("option", name="Comparing groups").click()
+    page.keyboard.press("Escape")
+    expect(quiet(page).get_by_text("change of effect").first).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("button", name="Remove Comparing groups")).to_be_visible(timeout=MINUTE)
+
+
+def test_the_slider_of_epsilon_keeps_the_focus(visit: Visit) -> None:
+    page = visit()
+    press(page, "Try an example")
+    press(page, "Next: choose a mechanism")
+    slider = quiet(page).get_by_role("slider").first
+    slider.focus()
+    seen = []
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(700)
+        quiet(page)
+        seen.append(slider.get_attribute("aria-valuetext"))
+        assert page.evaluate("document.activeElement.type") == "range"
+    assert len(set(seen)) == 3
