@@ -10,6 +10,7 @@ heading("Data")
 
 from pages.shared.data.layout_view import edit_layout
 from pages.shared.data.schema_view import ask_account, ask_declarer, ask_estimate, ask_unit, edit_schema
+from pages.shared.data.skip_view import begin_skip, show_skip
 from pages.shared.data.view import choose_data, choose_mode_control, show_pictures, show_preview, show_verdict
 from pages.shared.layout import errors_shown, lay_out, next_step
 
@@ -51,5 +52,6 @@ next_step(
     "pages/2_Mechanism.py",
     "Next: choose a mechanism",
     session.missing,
-    skip=("pages/3_Synthesize.py", "Skip ahead with suggested settings"),
+    skip=("Skip ahead with suggested settings", lambda: begin_skip(session)),
 )
+show_skip(session)

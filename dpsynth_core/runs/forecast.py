@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import fmean
+from typing import Literal, TypeAlias
 
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms.base import Mechanism
@@ -26,6 +27,10 @@ COARSE_CELLS = 8
 MORE_EPSILON = 2
 MIN_COLUMNS = 4
 """With fewer columns, leaving out half of them is no advice."""
+COLUMN_LIMITS, PAIR_LIMITS = (0.05, 0.15), (0.1, 0.3)
+"""Mean error up to which a release is expected to be close, and beyond which it is expected to be far off. Those of
+single columns are the limits of Diagnostics; pairs, which have more cells, may have twice as much."""
+Light: TypeAlias = Literal["green", "amber", "red"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +85,14 @@ class Forecast:
         means = [each.mean_pair for each in self.errors if each.mean_pair is not None]
         return fmean(means) if means else None
 
+    @property
+    def light(self) -> Light:
+        """Whether to go on: the worse of what single columns and what pairs say."""
+        judged = [(self.column_error, COLUMN_LIMITS), (self.pair_error, PAIR_LIMITS)]
+        if any(error is not None and error > far for error, (_, far) in judged):
+            return "red"
+        return "amber" if any(error is not None and error > close for error, (close, _) in judged) else "green"
+
 
 def forecast(scenario: Scenario, progress: Progress = no_progress) -> Forecast:
     """Release simulated tables and see how far the releases are from them. No private row is looked at."""
@@ -130,6 +143,18 @@ def alternatives(scenario: Scenario, delta: Fraction) -> dict[str, Scenario]:
     if coarse != schema.columns:
         ways[COARSER_COLUMNS] = replace(scenario, schema=replace(schema, columns=coarse))
     return ways
+
+
+def forecast_with_remedies(
+    scenario: Scenario, delta: Fraction, progress: Progress = no_progress
+) -> dict[str, Forecast]:
+    """A forecast, and where it is red what each change would do: a plan that is good needs no advice."""
+    found = forecast_each({AS_IT_IS: scenario}, progress=progress)
+    if AS_IT_IS not in found or found[AS_IT_IS].light != "red":
+        return found
+    return found | forecast_each(
+        {way: changed for way, changed in alternatives(scenario, delta).items() if way != AS_IT_IS}, progress=progress
+    )
 
 
 def _coarser(column: Column) -> Column:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,14 +148,14 @@ def needs_run(session: Session) -> RunRecord:
     return session.runs[-1]
 
 
-def next_step(path: str, label: str, missing: list[str], *, skip: tuple[str, str] | None = None) -> None:
+def next_step(path: str, label: str, missing: list[str], *, skip: tuple[str, Callable[[], None]] | None = None) -> None:
     """The button that leads on; while something is missing it is disabled and says what.
 
     Args:
         path: The next page.
         label: What happens there.
         missing: What must be done first.
-        skip: A page further on, and what skipping means, for those in a hurry.
+        skip: What skipping means, and what it does, for those in a hurry.
     """
     if not (ROOT / path).exists():
         return
@@ -163,8 +163,8 @@ def next_step(path: str, label: str, missing: list[str], *, skip: tuple[str, str
     with st.container(horizontal=True):
         if st.button(label, type="primary", icon=":material/arrow_forward:", disabled=bool(missing), key="next"):
             leave_for(path)
-        if skip and st.button(skip[1], icon=":material/fast_forward:", disabled=bool(missing), key="skip"):
-            leave_for(skip[0])
+        if skip and st.button(skip[0], icon=":material/fast_forward:", disabled=bool(missing), key="skip"):
+            skip[1]()
     for step in missing:
         st.markdown(f"- {step}")
 

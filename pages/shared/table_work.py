@@ -197,6 +197,10 @@ class TableWork:
     forecast: ForecastRecord | None = None
     rivals: tuple[Mapping[str, Scenario], Mapping[str, Forecast]] | None = None
     """Forecasts of two mechanisms on the same simulated tables, by their keys."""
+    skip_check: ForecastRecord | None = None
+    """The forecast that was made before skipping ahead."""
+    skipping: bool = False
+    """Whether the visitor asked to skip ahead and waits for that forecast."""
     advice: ForecastRecord | None = None
     """What changes would do for a release that turned out to be far from the original."""
     compared_with_original: bool = False

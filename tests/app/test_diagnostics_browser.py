@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from dpsynth_core.diagnostics import DIAGNOSTICS
-from tests.waiting.browser import MINUTE, csv_of, downloaded, finished, go, press, quiet, release_with, use
+from tests.waiting.browser import MINUTE, csv_of, downloaded, finished, go, press, quiet, release_with, skip_ahead, use
 
 pytestmark = pytest.mark.browser
 
@@ -20,7 +20,7 @@ Visit = Callable[[], Page]
 def test_four_clicks_lead_from_home_to_finished_diagnostics(visit: Visit) -> None:
     page = visit()
     press(page, "Try an example")
-    press(page, "Skip ahead with suggested settings")
+    skip_ahead(page)
     press(page, "Synthesize")
     press(page, "Next: see how good it is")
     finished(page)
@@ -35,7 +35,7 @@ def test_four_clicks_lead_from_home_to_finished_diagnostics(visit: Visit) -> Non
 def test_two_releases_side_by_side_and_a_marked_download(visit: Visit) -> None:
     page = visit()
     press(page, "Try an example")
-    press(page, "Skip ahead with suggested settings")
+    skip_ahead(page)
     press(page, "Synthesize")
     expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible()
     press(page, "Synthesize")
@@ -59,7 +59,7 @@ def test_in_release_mode_one_asks_before_the_rows_are_looked_at(visit: Visit) ->
     press(page, "Open the account")
     expect(page.get_by_text("This data set has an account")).to_be_visible()
     press(page, "All of these are public knowledge")
-    press(page, "Skip ahead with suggested settings")
+    skip_ahead(page)
     press(page, "Synthesize")
     press(page, "Spend it and run")
     expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible()

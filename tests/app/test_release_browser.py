@@ -14,7 +14,18 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from dpsynth_core.review.report import MARK
-from tests.waiting.browser import MINUTE, downloaded, fill_in, gathered, go, press, quiet, release_with, spent
+from tests.waiting.browser import (
+    MINUTE,
+    downloaded,
+    fill_in,
+    gathered,
+    go,
+    press,
+    quiet,
+    release_with,
+    skip_ahead,
+    spent,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -59,7 +70,7 @@ def test_a_full_review(visit: Visit, tmp_path: Path) -> None:
     expect(page.get_by_role("link", name="Download the approved bundle")).to_have_count(0)
     gathered(page)
     expect(page.get_by_text("The guarantee holds for this run").first).to_be_visible()
-    expect(page.get_by_text(re.compile(r"charge \d+; epsilon 0 of 1 left")).first).to_be_visible()
+    expect(page.get_by_text(re.compile(r"charge \d+; epsilon 0\.5 of 1 left")).first).to_be_visible()
     report = downloaded(page, "Download the review report").read_text(encoding="utf-8")
     assert MARK in report
     assert "declared by Bo Steward" in report
@@ -98,7 +109,7 @@ def test_a_fact_read_from_the_data_follows_into_the_review(visit: Visit) -> None
     page = release_with(visit(), survey(2))
     press(page, "Open the account")
     spent(page, "0 of 1")
-    press(page, "Skip ahead with suggested settings")
+    skip_ahead(page)
     press(page, "Synthesize")
     press(page, "Spend it and run")
     expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible(timeout=3 * MINUTE)

@@ -86,4 +86,4 @@ def test_a_run_that_was_paid_for_is_finished_although_its_tab_is_closed(visitors
     again = context.new_page()
     again.goto(address)
     expect(quiet(again).get_by_role("heading", name="The synthetic table")).to_be_visible(timeout=LONG)
-    spent(again, "1 of 1")
+    spent(again, "0.5 of 1")

@@ -49,6 +49,17 @@ def press(page: Page, name: str) -> Page:
     return page
 
 
+def skip_ahead(page: Page) -> Page:
+    """From Data to Synthesize, also where the forecast advises against it."""
+    press(page, "Skip ahead with suggested settings")
+    there, anyway = page.get_by_role("heading", name="What will be made"), page.get_by_text("Go on all the same")
+    expect(there.or_(anyway).first).to_be_visible(timeout=MINUTE)
+    if anyway.count():
+        press(page, "Go on all the same")
+    expect(there).to_be_visible()
+    return page
+
+
 def use(control: Locator, key: str = "Enter") -> None:
     """By keyboard: what opens or closes meanwhile may move a control away from the mouse, but not from the focus."""
     expect(control).to_have_count(1)
@@ -158,7 +169,7 @@ def step(page: Page, steps: int = 100_000, *, start: bool = True) -> Page:
 
 
 def step_for_release(page: Page, steps: int = 100_000) -> Page:
-    """The same on a private table with an account of epsilon 1, all of which is spent."""
+    """The same on a private table with an account of epsilon 1, half of which is spent."""
     release_with(page, csv_of("age", "weight"))
     press(page, "Open the account")
     expect(page.get_by_text("This data set has an account")).to_be_visible()

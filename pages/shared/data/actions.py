@@ -54,6 +54,7 @@ def choose_mode(session: Session, mode: Mode) -> None:
     account = None if mode == "teaching" else _account_name(work.data.table, work.data.content)
     session.use(work.in_other_mode(account))
     session.mode = mode
+    suit_account(session)
     # In teaching mode nobody paid for them.
     paid_estimates(session.work)
     replace_draft(session, withdraw_estimates(work.draft) if mode == "release" else work.draft)
@@ -67,6 +68,7 @@ def go_back(session: Session, work: TableWork) -> None:
     session.source = "file" if work.data.uploaded else "example"
     if work.schema is not None:
         session.settings.suit(work.schema)
+    suit_account(session)
 
 
 def load_example(session: Session, key: str, rows: int | None = None) -> None:
@@ -130,6 +132,7 @@ def _start(session: Session, data: DataSet, schema: Schema) -> None:
     rows = to_rows(schema, data.table.columns)
     session.use(TableWork(data=data, draft=rows, rows_per_person=(account or schema).rows_per_person))
     paid_estimates(session.work)
+    suit_account(session)
     _adopt(session, schema)
 
 
@@ -225,12 +228,20 @@ def open_account(session: Session, epsilon: Amount, delta: Amount) -> Account:
     """Fix the total budget of the data set, once and for all."""
     work = session.work
     assert work.data.fingerprint is not None  # noqa: S101  only offered in release mode
-    return open_ledger().open_account(
+    account = open_ledger().open_account(
         work.data.fingerprint,
         total=Budget.of(epsilon, delta),
         label=work.data.title[:200],
         rows_per_person=work.rows_per_person,
     )
+    suit_account(session)
+    return account
+
+
+def suit_account(session: Session) -> None:
+    """Propose an epsilon for a run that does not use up the account."""
+    account = account_of(session)
+    session.settings.suit_account(None if account is None else account.left.epsilon)
 
 
 def can_estimate(column: Column) -> bool:

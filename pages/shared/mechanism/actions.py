@@ -11,7 +11,14 @@ from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.review.wording import share
 from dpsynth_core.runs.configuration import RunConfig, RunResult, execute
-from dpsynth_core.runs.forecast import AS_IT_IS, WITH_DELTA, Forecast, Scenario, forecast_each
+from dpsynth_core.runs.forecast import (
+    AS_IT_IS,
+    WITH_DELTA,
+    Forecast,
+    Scenario,
+    forecast_each,
+    forecast_with_remedies,
+)
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.table.simulate import simulate_table
 from pages.shared.accounts import account_of
@@ -22,6 +29,7 @@ from pages.shared.tasks import Task
 PREVIEW = "preview"
 RIVALS = "rivals"
 FORECAST = "forecast"
+SKIP_CHECK = "skip check"
 PREVIEW_ROWS = 20_000
 PREVIEW_SEED = 1
 
@@ -104,3 +112,14 @@ def start_forecast(session: Session, scenario: Scenario) -> Task:
         work.forecast = ForecastRecord(scenario=scenario, found=found, delta=delta)
 
     return work.tasks.start(FORECAST, "The forecast", forecast_each, ways, about=scenario, store=store)
+
+
+def start_skip_check(session: Session, scenario: Scenario) -> Task:
+    """Forecast the error before the visitor skips ahead, and what would help where it is too large."""
+    work, delta = session.work, offered_delta(session)
+
+    def store(found: dict[str, Forecast]) -> None:
+        work.skip_check = ForecastRecord(scenario=scenario, found=found, delta=delta)
+
+    title = "The forecast"
+    return work.tasks.start(SKIP_CHECK, title, forecast_with_remedies, scenario, delta, about=scenario, store=store)

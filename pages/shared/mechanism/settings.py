@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 from dpsynth_core.errors import DPSynthError, ParameterError
@@ -38,6 +39,9 @@ EPSILONS: tuple[str, ...] = (
     "10",
 )
 """Evenly spaced on a log scale, near enough, and all of them numbers that people say; those of the papers are here."""
+DEFAULT_EPSILON = "1"
+SHARE_OF_LEFT = Fraction(1, 2)
+"""Of the epsilon that an account has left, at most this share is proposed for a run, so that another one can follow."""
 
 
 @dataclass(kw_only=True)
@@ -48,8 +52,10 @@ class MechanismSettings:
     """The mechanism."""
     picked: bool = False
     """Whether the visitor chose or changed it; until then it is what suits the table."""
-    epsilon: str = "1"
+    epsilon: str = DEFAULT_EPSILON
     """For each synthetic table, as typed."""
+    epsilon_picked: bool = False
+    """Whether the visitor chose it; until then it is 1, or less where the account would be used up by that."""
     delta: str = "1e-6"
     """For each synthetic table, where the mechanism needs one or is granted one."""
     grant_delta: bool = False
@@ -76,6 +82,26 @@ class MechanismSettings:
         """Choose what suits a table, until the visitor has chosen."""
         if not self.picked and self.key != recommended(schema):
             self.key = recommended(schema)
+            self.version += 1
+
+    def pick_epsilon(self, epsilon: str) -> None:
+        """The visitor's own choice."""
+        self.epsilon, self.epsilon_picked = epsilon, True
+        self.version += 1
+
+    def suit_account(self, left: Fraction | None) -> None:
+        """Propose an epsilon that leaves something for another run, until the visitor has chosen.
+
+        Args:
+            left: Epsilon that the account has left; None where there is none.
+        """
+        if self.epsilon_picked:
+            return
+        wanted = [DEFAULT_EPSILON, *reversed(EPSILONS[: EPSILONS.index(DEFAULT_EPSILON)])]
+        fitting = [each for each in wanted if left is None or Fraction(each) <= left * SHARE_OF_LEFT]
+        proposed = next(iter(fitting), EPSILONS[0])
+        if proposed != self.epsilon:
+            self.epsilon = proposed
             self.version += 1
 
     def suggested(self, schema: Schema, n: int, key: str | None = None) -> Mechanism:
@@ -158,7 +184,7 @@ class MechanismSettings:
         """Take over a saved configuration, parameter by parameter."""
         names = [parameter.name for parameter in parameters(type(config.mechanism))]
         self.key, self.epsilon, self.copies = config.mechanism.key, config.epsilon, config.copies
-        self.picked, self.grant_delta = True, exact(config.delta, parameter="delta") > 0
+        self.picked, self.epsilon_picked, self.grant_delta = True, True, exact(config.delta, parameter="delta") > 0
         self.delta = config.delta if self.grant_delta else self.delta
         self.changed[self.key] = {name: getattr(config.mechanism, name) for name in names}
         self.version += 1

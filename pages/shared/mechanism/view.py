@@ -14,11 +14,12 @@ from dpsynth_core.privacy.budget import Budget, exact, format_amount
 from dpsynth_core.review.wording import ERROR_UNIT
 from dpsynth_core.runs.configuration import RunConfig
 from dpsynth_core.table.schema import Schema
+from pages.shared.accounts import account_of
 from pages.shared.formatting import big_number, duration
 from pages.shared.layout import BADGE, errors_shown
 from pages.shared.mechanism.actions import RIVALS, offered_delta, rival_rows, rival_scenarios, start_rivals
 from pages.shared.mechanism.plan_view import error_text
-from pages.shared.mechanism.settings import EPSILONS
+from pages.shared.mechanism.settings import DEFAULT_EPSILON, EPSILONS
 from pages.shared.session import Session
 from pages.shared.widgets import offer_download, show_task
 
@@ -36,8 +37,7 @@ def choose_epsilon(session: Session, schema: Schema, n: int) -> None:
     options = sorted({*EPSILONS, settings.epsilon}, key=float)
 
     def take() -> None:
-        settings.epsilon = st.session_state[_EPSILON]
-        settings.version += 1
+        settings.pick_epsilon(st.session_state[_EPSILON])
 
     # Taken over by a callback and under one key: the slider stays the same element, and the keyboard's focus with it.
     if st.session_state.get(_EPSILON) != settings.epsilon:
@@ -46,6 +46,7 @@ def choose_epsilon(session: Session, schema: Schema, n: int) -> None:
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         st.markdown("← **more private**", width="content")
         st.markdown("**more accurate** →", width="content")
+    _explain_proposal(session)
     certainty = attacker_certainty(float(chosen))
     st.markdown(
         f"An attacker who was **50%** sure of something about a person can become at most **{certainty:.1%}** sure, "
@@ -57,6 +58,17 @@ def choose_epsilon(session: Session, schema: Schema, n: int) -> None:
         _ask_whether_delta(session, schema, n)
     if exact(settings.delta_of(), parameter="delta"):
         _ask_delta(session)
+
+
+def _explain_proposal(session: Session) -> None:
+    """Where the epsilon comes from, if the visitor has not chosen one and the account has a say in it."""
+    account = account_of(session)
+    if account is None or session.settings.epsilon_picked or session.settings.epsilon == DEFAULT_EPSILON:
+        return
+    st.caption(
+        f"The account has ε {format_amount(account.left.epsilon, up=False)} left. The app proposes at most half of it "
+        "for one table, so that a second one is possible. Move the slider to use more or less."
+    )
 
 
 def _ask_whether_delta(session: Session, schema: Schema, n: int) -> None:
