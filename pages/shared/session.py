@@ -41,7 +41,7 @@ Source: TypeAlias = Literal["example", "file"]
 MAX_EARLIER = 4
 """Tables that can be gone back to."""
 MAX_EARLIER_BYTES = 256 * 2**20
-"""Memory that they may take together."""
+"""Memory that they may take together; the latest one is kept whatever it takes."""
 _KEY = "dpsynth"
 _TOKEN = "s"  # noqa: S105  the name of the address's parameter, not a secret
 
@@ -124,7 +124,7 @@ class Session:
             if self.current.begun:
                 self.earlier.insert(0, self.current)
         self.earlier = [each for each in self.earlier if each is not work][:MAX_EARLIER]
-        while self.earlier and sum(each.nbytes for each in self.earlier) > MAX_EARLIER_BYTES:
+        while len(self.earlier) > 1 and sum(each.nbytes for each in self.earlier) > MAX_EARLIER_BYTES:
             self.earlier.pop()
         self.tradeoffs.forget_table()
         self.downloads.clear()
