@@ -75,6 +75,7 @@ def release(*, epsilon: str, spent: Budget | None = None, public: bool = True) -
     if spent is not None:
         with open_ledger().charge(session.work.data.fingerprint or "", spent, purpose="before") as charge:
             charge.drawn()
+    session.settings.pick_epsilon("1")
     return session
 
 

@@ -37,7 +37,7 @@ def skipped(session: Session) -> AppTest:
 
 
 @pytest.mark.parametrize(
-    ("left", "proposed"), [(None, "1"), ("5", "1"), ("2", "1"), ("1", "0.5"), ("0.5", "0.2"), ("0.001", "0.01")]
+    ("left", "proposed"), [(None, "1"), ("5", "1"), ("2", "1"), ("1", "0.5"), ("0.5", "0.25"), ("0.001", "0.01")]
 )
 def test_the_first_run_does_not_use_up_the_account(left: str | None, proposed: str) -> None:
     settings = MechanismSettings()
