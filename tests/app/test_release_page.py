@@ -6,6 +6,7 @@ import asyncio
 import io
 import sqlite3
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -429,7 +430,10 @@ def asked_for(session: Session) -> Response:
     """What the server answers to a browser that follows the link to the bundle, drawn while it was approved."""
     offer = session.downloads.offer("tab", "bundle", session_bundle(session))
     scope = {"type": "http", "method": "GET", "headers": [(b"cookie", f"{COOKIE}={BROWSER}".encode())]}
-    return asyncio.run(hand_over(Request({**scope, "path_params": {"token": session.token, "offer": offer}})))
+    request = Request({**scope, "path_params": {"token": session.token, "offer": offer}})
+    # In a thread of its own: tests in a browser leave a loop behind that runs in this one.
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, hand_over(request)).result()
 
 
 def session_bundle(session: Session) -> Download:
