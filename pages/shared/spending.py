@@ -33,15 +33,24 @@ def shortages(left: Balance, needed: Budget, *, fewer: str = "") -> list[str]:
     return lines
 
 
-def ask_to_spend(account: Account, needed: Budget, show: Callable[[], None]) -> None:
-    """A dialog about a charge, whose title says whether it takes all that is left; ``show`` draws what is in it."""
+def ask_to_spend(
+    account: Account, needed: Budget, show: Callable[[], None], *, dismissed: Callable[[], None] | None = None
+) -> None:
+    """A dialog about a charge, whose title says whether it takes all that is left.
+
+    Args:
+        account: Of the data set.
+        needed: What is asked for.
+        show: Draws what is in the dialog.
+        dismissed: Called when it is closed without an answer.
+    """
     left = account.left
     whole = needed.epsilon >= left.epsilon
     first = not account.spent.epsilon
     title = "Spend part of the budget?"
     if whole:
         title = "Spend the whole budget?" if first else "Spend all that is left of the budget?"
-    st.dialog(title)(show)()
+    st.dialog(title, on_dismiss=dismissed or "ignore")(show)()
 
 
 def show_price(account: Account, needed: Budget, what: str) -> bool:

@@ -162,6 +162,21 @@ class ComparisonForm:
     """Percent of rows in the first group."""
 
 
+@dataclass(kw_only=True)
+class AskedRun:
+    """A run that was asked for: remembered, because any click or timer may break off the page that would answer."""
+
+    button: str
+    """Key of the button that was pressed."""
+    config: RunConfig
+    confirmed: bool = False
+    """Whether it may start."""
+
+    def confirm(self) -> None:
+        """What the second button does."""
+        self.confirmed = True
+
+
 @dataclass(kw_only=True, eq=False)
 class TableWork:
     """Everything that belongs to the table in use; another table gets a new one."""
@@ -201,6 +216,8 @@ class TableWork:
     """The forecast that was made before skipping ahead."""
     skipping: bool = False
     """Whether the visitor asked to skip ahead and waits for that forecast."""
+    asked_run: AskedRun | None = None
+    """The run that the visitor asked for and has not confirmed yet."""
     advice: ForecastRecord | None = None
     """What changes would do for a release that turned out to be far from the original."""
     compared_with_original: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -66,17 +67,15 @@ def edit_schema(session: Session) -> None:
     """The editable table with its bulk actions, save and load, and what is wrong with it."""
     work = session.work
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        if st.button(
+        # By callback: a page that is being drawn is broken off by the next click, and would forget this one.
+        st.button(
             "All of these are public knowledge",
             icon=":material/verified:",
             help="I state that the facts of every column, and how the file is laid out, are public knowledge.",
             key="all_public",
-        ):
-            declare_all_public(session, public=True)
-            st.rerun()
-        if st.button("None is public", key="none_public"):
-            declare_all_public(session, public=False)
-            st.rerun()
+            on_click=partial(declare_all_public, session, public=True),
+        )
+        st.button("None is public", key="none_public", on_click=partial(declare_all_public, session, public=False))
         if work.schema is not None:
             content = work.schema.to_json().encode()
             offer_download("Save schema", lambda: content, "schema.json", "application/json")

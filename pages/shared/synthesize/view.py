@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import streamlit as st
@@ -26,7 +27,7 @@ from pages.shared.mechanism.settings import plan_for, seconds_for
 from pages.shared.session import Session
 from pages.shared.spending import ask_to_spend, shortages, show_price, warn_of_void
 from pages.shared.synthesize.actions import start
-from pages.shared.table_work import RunRecord
+from pages.shared.table_work import AskedRun, RunRecord
 from pages.shared.tasks import RUN
 from pages.shared.widgets import ask_run_to_show, offer_download, plain_list, show_chart, show_series, show_task
 
@@ -113,12 +114,18 @@ def _ask_start(
     task = session.work.tasks.get(RUN)
     busy = task is not None and task.active
     kind: Literal["primary", "secondary"] = "primary" if primary else "secondary"
-    if st.button(label, type=kind, icon=icon, disabled=bool(missing) or busy, key=key):
-        if session.mode == "release":
-            confirm(session, config)
+    # By callback, and remembered until it is answered: a forecast that ends meanwhile draws the page anew, which would
+    # forget the click or close the dialog.
+    ask = partial(_remember, session, AskedRun(button=key, config=config))
+    st.button(label, type=kind, icon=icon, disabled=bool(missing) or busy, key=key, on_click=ask)
+    asked = session.work.asked_run
+    if asked is not None and asked.button == key:
+        if session.mode == "release" and not asked.confirmed:
+            confirm(session, asked)
         else:
+            _remember(session, None)
             with errors_shown("The run was not started."):
-                start(session, config)
+                start(session, asked.config)
                 st.rerun()
     if missing and not busy:
         st.markdown("**Before this can run:**")
@@ -178,28 +185,32 @@ def _show_selection(session: Session, config: RunConfig, schema: Schema, n: int)
     _ask_start(session, config, missing, label="Pick the best", icon=":material/emoji_events:", key="pick_best")
 
 
-def confirm(session: Session, config: RunConfig) -> None:
+def _remember(session: Session, asked: AskedRun | None) -> None:
+    session.work.asked_run = asked
+
+
+def confirm(session: Session, asked: AskedRun) -> None:
     """State cost, remainder and a void guarantee; nothing is spent before the second button."""
-    account = account_of(session)
+    account, forget = account_of(session), partial(_remember, session, None)
     if account is not None:
-        ask_to_spend(account, config.total, lambda: _confirm(session, account, config))
+        ask_to_spend(account, asked.config.total, lambda: _confirm(session, account, asked), dismissed=forget)
 
 
-def _confirm(session: Session, account: Account, config: RunConfig) -> None:
-    enough = show_price(account, config.total, "This run")
+def _confirm(session: Session, account: Account, asked: AskedRun) -> None:
+    enough = show_price(account, asked.config.total, "This run")
     if Settings.from_environment().release_store.full:
         st.warning(
             "The store of releases is full, so this one would be kept in this session only. Ask whoever runs this "
             "installation to make room, or download it at once.",
             icon=":material/inventory_2:",
         )
-    warn_of_void(session.prospect(config))
+    warn_of_void(session.prospect(asked.config))
     with st.container(horizontal=True):
-        if st.button("Spend it and run", type="primary", key="confirm_run", disabled=not enough):
-            with errors_shown("The run was not started."):
-                start(session, config)
-                st.rerun()
-        if st.button("Cancel", key="cancel_confirm"):
+        if st.button(
+            "Spend it and run", type="primary", key="confirm_run", disabled=not enough, on_click=asked.confirm
+        ):
+            st.rerun()
+        if st.button("Cancel", key="cancel_confirm", on_click=partial(_remember, session, None)):
             st.rerun()
 
 
