@@ -155,7 +155,7 @@ def test_leaving_work_asks_first_and_staying_changes_nothing() -> None:
     app = data_page(paid(released()))
     settled(app.radio(key="mode_release_0").set_value("teaching").run())
     assert asked(app) == ["Switch to teaching mode?"]
-    assert "nothing is lost" in texts(app)
+    assert "stored beside the ledger" in texts(app)
     click(app, "stay_mode")
     assert (session_of(app).mode, len(session_of(app).runs)) == ("release", 1)
     assert app.radio(key="mode_release_1").value == "release"

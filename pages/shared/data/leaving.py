@@ -37,7 +37,7 @@ def may_leave(session: Session, *, pressed: bool, key: str, title: str, stay: Ca
 
 
 def _ask(work: TableWork, key: str, stay: Callable[[], None] | None) -> None:
-    st.text(f"{work.data.title}: nothing is lost.")
+    st.text(f"What becomes of {work.data.title}:")
     plain_list(consequences(work))
     with st.container(horizontal=True):
         if st.button("Go on", type="primary", key=f"leave_{key}"):
@@ -52,8 +52,8 @@ def _ask(work: TableWork, key: str, stay: Callable[[], None] | None) -> None:
 def consequences(work: TableWork) -> list[str]:
     """What becomes of the work on a table that is left, one line each."""
     lines = [
-        f"While this session lasts, you can go back to it on the Data page (to the last {MAX_EARLIER} tables), with "
-        "the facts you have declared, its runs and their diagnostics."
+        f"While this session lasts, you can go back to it on the Data page (to the last {MAX_EARLIER} tables, "
+        "or fewer if they are large), with the facts you have declared, its runs and their diagnostics."
     ]
     if work.mode == "release":
         lines.append(
@@ -65,8 +65,8 @@ def consequences(work: TableWork) -> list[str]:
         unstored = sum(bool(run.store_problem) for run in work.runs)
         if unstored:
             lines.append(f"{unstored} paid release(s) could not be stored: download them before you close the browser.")
-    elif any(task.active for task in work.tasks):
-        lines.append("Work that is under way on it is cancelled. It cost nothing and can be started again.")
+    if any(task.active and not task.paid for task in work.tasks):
+        lines.append("Unpaid work that is under way on it is cancelled. It cost nothing and can be started again.")
     return lines
 
 
