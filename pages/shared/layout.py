@@ -17,6 +17,7 @@ from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.privacy.budget import Guarantee, Status, format_amount
 from dpsynth_core.table.schema import Schema
 from pages.shared.accounts import account_of, open_stored_releases, remember_look
+from pages.shared.buttons import clicked
 from pages.shared.memory import IDLE_MINUTES, PAID_MINUTES
 from pages.shared.session import Dropped, Session, current_session
 from pages.shared.table_work import RunRecord
@@ -161,9 +162,9 @@ def next_step(path: str, label: str, missing: list[str], *, skip: tuple[str, Cal
         return
     st.divider()
     with st.container(horizontal=True):
-        if st.button(label, type="primary", icon=":material/arrow_forward:", disabled=bool(missing), key="next"):
+        if clicked(label, type="primary", icon=":material/arrow_forward:", disabled=bool(missing), key="next"):
             leave_for(path)
-        if skip and st.button(skip[0], icon=":material/fast_forward:", disabled=bool(missing), key="skip"):
+        if skip and clicked(skip[0], icon=":material/fast_forward:", disabled=bool(missing), key="skip"):
             skip[1]()
     for step in missing:
         st.markdown(f"- {step}")

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 import streamlit as st
 
 from dpsynth_core.ledger.accounts import Account, Balance
 from dpsynth_core.privacy.budget import Budget, Guarantee, format_amount
+from pages.shared.accounts import account_of
 from pages.shared.formatting import format_loss
+from pages.shared.session import Session
+from pages.shared.table_work import Asked, TableWork
 from pages.shared.widgets import plain_list
+
+What = TypeVar("What")
 
 
 def shortages(left: Balance, needed: Budget, *, fewer: str = "") -> list[str]:
@@ -33,24 +41,73 @@ def shortages(left: Balance, needed: Budget, *, fewer: str = "") -> list[str]:
     return lines
 
 
+@dataclass(frozen=True, kw_only=True)
+class Offer(Generic[What]):
+    """Something that costs epsilon in release mode: the question before it is paid for, and how it is made."""
+
+    name: str
+    """Of the widgets in the dialog."""
+    price: Callable[[What], Budget]
+    explain: Callable[[Account, What], bool]
+    """Draws the dialog; returns whether it can be paid for."""
+    confirm: str
+    """Label of the button that spends."""
+    make: Callable[[What, str], None]
+    """Makes it, under an id that is charged once."""
+
+
 def ask_to_spend(
-    account: Account, needed: Budget, show: Callable[[], None], *, dismissed: Callable[[], None] | None = None
+    session: Session, offer: Offer[What], label: str, what: What, *, key: str, disabled: bool = False, **look: Any
 ) -> None:
-    """A dialog about a charge, whose title says whether it takes all that is left.
+    """The button; in release mode it leads to a dialog that states the charge, and nothing is spent before its answer.
+
+    The click and its confirmation are remembered by callbacks until they are answered: work that ends meanwhile draws
+    the page anew, which would forget the click or close the dialog.
 
     Args:
-        account: Of the data set.
-        needed: What is asked for.
-        show: Draws what is in the dialog.
-        dismissed: Called when it is closed without an answer.
+        session: The visitor.
+        offer: What the button is for.
+        label: Of the button.
+        what: What is offered at the moment, which the click is about whatever changes afterwards.
+        key: Of the button.
+        disabled: Whether it cannot be had now.
+        look: Anything else for the button.
     """
-    left = account.left
-    whole = needed.epsilon >= left.epsilon
-    first = not account.spent.epsilon
-    title = "Spend part of the budget?"
-    if whole:
-        title = "Spend the whole budget?" if first else "Spend all that is left of the budget?"
-    st.dialog(title, on_dismiss=dismissed or "ignore")(show)()
+    work = session.work
+    ask = partial(_remember, work, Asked(button=key, what=what))
+    st.button(label, key=key, disabled=disabled, on_click=ask, **look)
+    asked = work.asked
+    if asked is None or asked.button != key:
+        return
+    if session.mode == "teaching" or asked.confirmed:
+        _remember(work, None)
+        offer.make(asked.what, asked.id)
+        return
+    account = account_of(session)
+    assert account is not None  # noqa: S101  the button is disabled without
+    title = _dialog_title(account, offer.price(asked.what))
+    st.dialog(title, on_dismiss=partial(_remember, work, None))(_confirm)(work, account, offer, asked)
+
+
+def _remember(work: TableWork, asked: Asked | None) -> None:
+    work.asked = asked
+
+
+def _dialog_title(account: Account, needed: Budget) -> str:
+    if needed.epsilon < account.left.epsilon:
+        return "Spend part of the budget?"
+    return "Spend all that is left of the budget?" if account.spent.epsilon else "Spend the whole budget?"
+
+
+def _confirm(work: TableWork, account: Account, offer: Offer[What], asked: Asked) -> None:
+    enough = offer.explain(account, asked.what)
+    with st.container(horizontal=True):
+        spend = st.button(
+            offer.confirm, type="primary", key=f"confirm_{offer.name}", disabled=not enough, on_click=asked.confirm
+        )
+        cancel = st.button("Cancel", key=f"cancel_{offer.name}", on_click=partial(_remember, work, None))
+    if spend or cancel:
+        st.rerun()
 
 
 def show_price(account: Account, needed: Budget, what: str) -> bool:

@@ -163,14 +163,17 @@ class ComparisonForm:
 
 
 @dataclass(kw_only=True)
-class AskedRun:
-    """A run that was asked for: remembered, because any click or timer may break off the page that would answer."""
+class Asked:
+    """What costs epsilon and was asked for: remembered, because a timer may break off the page that would answer."""
 
     button: str
     """Key of the button that was pressed."""
-    config: RunConfig
+    what: Any
+    """What that button offered when it was pressed."""
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Under which it is charged, once."""
     confirmed: bool = False
-    """Whether it may start."""
+    """Whether it may be paid for."""
 
     def confirm(self) -> None:
         """What the second button does."""
@@ -216,8 +219,8 @@ class TableWork:
     """The forecast that was made before skipping ahead."""
     skipping: bool = False
     """Whether the visitor asked to skip ahead and waits for that forecast."""
-    asked_run: AskedRun | None = None
-    """The run that the visitor asked for and has not confirmed yet."""
+    asked: Asked | None = None
+    """What the visitor asked for and has not confirmed yet."""
     advice: ForecastRecord | None = None
     """What changes would do for a release that turned out to be far from the original."""
     compared_with_original: bool = False

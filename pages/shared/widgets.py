@@ -13,6 +13,7 @@ from dpsynth_core.diagnostics.base import INTERNAL
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.review.export import marked_csv, marked_html
 from dpsynth_core.runs.jobs import MAX_RUNNING
+from pages.shared.buttons import clicked
 from pages.shared.downloads import Download
 from pages.shared.formatting import elapsed
 from pages.shared.layout import show_error
@@ -180,7 +181,7 @@ def _wait_in_queue(task: Task, *, key: str) -> None:
 
 
 def _offer_cancel(task: Task, *, key: str) -> None:
-    if st.button("Cancel", key=f"cancel_{key}", icon=":material/cancel:"):
+    if clicked("Cancel", key=f"cancel_{key}", icon=":material/cancel:"):
         task.cancel()
         task.wait(LOOK_EVERY)
         st.rerun()

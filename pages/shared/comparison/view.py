@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import Any
 
 import streamlit as st
@@ -16,6 +15,7 @@ from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review.wording import claim, costs
 from dpsynth_core.table.schema import Schema
 from pages.shared.accounts import account_of
+from pages.shared.buttons import clicked
 from pages.shared.comparison.actions import (
     POWER,
     ask_power,
@@ -29,7 +29,7 @@ from pages.shared.comparison.actions import (
 from pages.shared.layout import errors_shown, guarantee_badge, show_error
 from pages.shared.mechanism.settings import EPSILONS
 from pages.shared.session import Session
-from pages.shared.spending import ask_to_spend, show_price, warn_of_void
+from pages.shared.spending import Offer, ask_to_spend, show_price, warn_of_void
 from pages.shared.table_work import RunRecord
 from pages.shared.widgets import plain_list, show_chart, show_task
 
@@ -167,7 +167,7 @@ def _show_power(
         return
     task = work.tasks.get(POWER)
     mine = task if task is not None and task.about == asked else None
-    if (mine is None or mine.ended_early) and st.button(
+    if (mine is None or mine.ended_early) and clicked(
         "Compare with a synthetic table", icon=":material/experiment:", key=f"test_ask_power_{key}"
     ):
         mine = ask_power(session, schema, asked)
@@ -181,34 +181,26 @@ def _ask_test(session: Session, schema: Schema, request: ComparisonRequest, *, k
     again = any(found.about == (request.value, request.group, request.levels) for found in results(session))
     label = "Test again with fresh noise" if again else "Run the private test"
     no_account = release and account_of(session) is None
-    if st.button(label, type="primary", icon=":material/compare_arrows:", disabled=no_account, key=f"test_run_{key}"):
-        session.work.comparison_problem = None
-        if release:
-            confirm_test(session, schema, request, uuid.uuid4().hex)
-        else:
-            _run(session, schema, request, uuid.uuid4().hex)
+    offer: Offer[ComparisonRequest] = Offer(
+        name="test",
+        price=lambda asked: asked.budget,
+        explain=lambda account, asked: _explain_price(session, account, schema, asked),
+        confirm="Spend it and test",
+        make=lambda asked, run_id: _run(session, schema, asked, run_id),
+    )
+    look = {"type": "primary", "icon": ":material/compare_arrows:"}
+    ask_to_spend(session, offer, label, request, key=f"test_run_{key}", disabled=no_account, **look)
     if no_account:
         st.caption("Open the data set's account on the Data page first.")
     elif again and release:
         st.caption("The result below is paid for and free to use. Another one costs epsilon again.")
 
 
-def confirm_test(session: Session, schema: Schema, request: ComparisonRequest, run_id: str) -> None:
-    """State cost and remainder; nothing is spent before the second button."""
-    account = account_of(session)
-    if account is not None:
-        ask_to_spend(account, request.budget, lambda: _confirm(session, account, schema, request, run_id))
-
-
-def _confirm(session: Session, account: Account, schema: Schema, request: ComparisonRequest, run_id: str) -> None:
+def _explain_price(session: Session, account: Account, schema: Schema, request: ComparisonRequest) -> bool:
     enough = show_price(account, request.budget, f"Testing {request.value!r} by {request.group!r}")
     if session.schema == schema:
         warn_of_void(session.guarantee)
-    with st.container(horizontal=True):
-        if st.button("Spend it and test", type="primary", key="confirm_test", disabled=not enough):
-            _run(session, schema, request, run_id)
-        if st.button("Cancel", key="cancel_test"):
-            st.rerun()
+    return enough
 
 
 def _run(session: Session, schema: Schema, request: ComparisonRequest, run_id: str) -> None:

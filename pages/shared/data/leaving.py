@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from pages.shared.buttons import clicked
 from pages.shared.data.actions import go_back
 from pages.shared.session import MAX_EARLIER, Session
 from pages.shared.table_work import TableWork
@@ -77,7 +78,7 @@ def show_earlier(session: Session) -> None:
     with st.expander(f"Go back to an earlier table ({len(session.earlier)})", icon=":material/history:"):
         for at, work in enumerate(session.earlier, start=1):
             with st.container(horizontal=True, vertical_alignment="center"):
-                if st.button(f"Go back to table {at}", key=f"go_back_{at}"):
+                if clicked(f"Go back to table {at}", key=f"go_back_{at}"):
                     go_back(session, work)
                     st.rerun()
                 runs = "1 run" if len(work.runs) == 1 else f"{len(work.runs)} runs"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from functools import partial
 from typing import Any
 
@@ -16,6 +15,7 @@ from dpsynth_core.table.column import KINDS, ORIGINS, Column
 from dpsynth_core.table.schema import MAX_DECLARED_BY
 from dpsynth_core.table.suggest import WORDS_AMONG_NUMBERS
 from pages.shared.accounts import account_of
+from pages.shared.buttons import clicked
 from pages.shared.data.actions import (
     adopt_account_terms,
     can_estimate,
@@ -30,7 +30,7 @@ from pages.shared.data.actions import (
 from pages.shared.data.schema_rows import settle_origins, split_labels
 from pages.shared.layout import NOT_MONEY, errors_shown, show_error
 from pages.shared.session import Session
-from pages.shared.spending import ask_to_spend, show_price
+from pages.shared.spending import Offer, ask_to_spend, show_price
 from pages.shared.widgets import offer_download, plain_list
 
 LABELS_HELP = (
@@ -131,7 +131,7 @@ def _explain_left_out(session: Session) -> None:
 def _load_schema(session: Session) -> None:
     with st.expander("Load a saved schema"):
         file = st.file_uploader("Schema (JSON)", type=["json"], key=f"schema_file_{session.draft_version}")
-        if file is not None and st.button("Use this schema", key="use_schema"):
+        if file is not None and clicked("Use this schema", key="use_schema"):
             with errors_shown("This schema cannot be used."):
                 load_schema(session, file.getvalue())
                 st.rerun()
@@ -236,14 +236,16 @@ def ask_estimate(session: Session) -> None:
             st.caption("Set the total budget above first.")
         if not stated:
             st.caption("An estimate answers for the range or the categories only, so you must state the rest.")
-        if st.button("Estimate", key="estimate", disabled=blocked):
-            with errors_shown("Please correct this:"):
-                budget = Budget.of(epsilon, delta)
-                if session.mode == "teaching":
-                    _run_estimate(session, name, budget, uuid.uuid4().hex)
-                else:
-                    session.work.estimate_problem = None
-                    confirm_estimate(session, name, budget, uuid.uuid4().hex)
+        with errors_shown("Please correct this:"):
+            asked = (name, Budget.of(epsilon, delta))
+            offer: Offer[tuple[str, Budget]] = Offer(
+                name="estimate",
+                price=lambda asked: asked[1],
+                explain=lambda account, asked: _explain_price(account, asked[0], asked[1]),
+                confirm="Spend it",
+                make=lambda asked, run_id: _run_estimate(session, asked[0], asked[1], run_id),
+            )
+            ask_to_spend(session, offer, "Estimate", asked, key="estimate", disabled=blocked)
         if session.work.estimate_problem is not None:
             show_error("Nothing was declared.", session.work.estimate_problem)
 
@@ -257,22 +259,11 @@ def _others_statement(column: Column) -> str:
     return f"I state as public knowledge that this column is {column.kind} and that its values {missing}; {rest}."
 
 
-def confirm_estimate(session: Session, name: str, budget: Budget, run_id: str) -> None:
-    """State cost and remainder; nothing is spent before the second button."""
-    account = account_of(session)
-    assert account is not None  # noqa: S101  the button that leads here is disabled without
-    ask_to_spend(account, budget, lambda: _confirm_estimate(session, account, name, budget, run_id))
-
-
-def _confirm_estimate(session: Session, account: Account, name: str, budget: Budget, run_id: str) -> None:
+def _explain_price(account: Account, name: str, budget: Budget) -> bool:
     enough = show_price(account, budget, f"Estimating column {name!r}")
     if not enough:
         st.text("Spend less, or declare the facts from public knowledge.")
-    with st.container(horizontal=True):
-        if st.button("Spend it", type="primary", key="confirm_estimate", disabled=not enough):
-            _run_estimate(session, name, budget, run_id)
-        if st.button("Cancel", key="cancel_estimate"):
-            st.rerun()
+    return enough
 
 
 def _run_estimate(session: Session, name: str, budget: Budget, run_id: str) -> None:

@@ -10,6 +10,7 @@ from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review.advice import advice, advice_rows, ways_in_words
 from dpsynth_core.review.wording import ERROR_UNIT, share
 from dpsynth_core.runs.forecast import AS_IT_IS, Scenario
+from pages.shared.buttons import clicked
 from pages.shared.layout import errors_shown, leave_for
 from pages.shared.mechanism.actions import SKIP_CHECK, scenario_of, start_skip_check
 from pages.shared.mechanism.forecast_view import BASIS
@@ -59,7 +60,7 @@ def show_skip(session: Session) -> None:
             return
         st.caption("The app first forecasts the error, from public facts alone. Nothing is spent.")
         show_task(task, key="skip_check")
-        if st.button("Go on without the forecast", key="skip_unchecked"):
+        if clicked("Go on without the forecast", key="skip_unchecked"):
             task.cancel()
             work.skipping = False
             leave_for(SYNTHESIZE)
@@ -85,7 +86,7 @@ def _explain_red(record: ForecastRecord) -> None:
         st.dataframe(advice_rows(record.found, words), hide_index=True, alt="The forecast error of every change")
         st.caption(f"{ERROR_UNIT} {BASIS}")
         with st.container(horizontal=True):
-            if st.button("Choose other settings", type="primary", key="skip_settings"):
+            if clicked("Choose other settings", type="primary", key="skip_settings"):
                 leave_for(MECHANISM)
-            if st.button("Go on all the same", key="skip_anyway"):
+            if clicked("Go on all the same", key="skip_anyway"):
                 leave_for(SYNTHESIZE)

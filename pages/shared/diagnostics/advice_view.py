@@ -12,6 +12,7 @@ from dpsynth_core.diagnostics.evaluation import Evaluation
 from dpsynth_core.review.advice import advice, advice_rows, cause_lines, clipping_lines, ways_in_words
 from dpsynth_core.runs.forecast import alternatives
 from dpsynth_core.table.private_table import PrivateTable
+from pages.shared.buttons import clicked
 from pages.shared.diagnostics.actions import ADVICE, scenario_of_run, start_advice
 from pages.shared.formatting import duration
 from pages.shared.layout import errors_shown
@@ -90,7 +91,7 @@ def _show_changes(session: Session, run: RunRecord) -> None:
     seconds = len(alternatives(scenario, offered_delta(session))) * scenario.seconds
     begin = task is None and seconds <= BEGIN_SECONDS
     label = f"What would help most? ({duration(seconds)})"
-    if begin or st.button(label, icon=":material/lightbulb:", key="advice"):
+    if begin or clicked(label, icon=":material/lightbulb:", key="advice"):
         start_advice(session, run)
         st.rerun()
 

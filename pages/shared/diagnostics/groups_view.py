@@ -15,6 +15,7 @@ from dpsynth_core.inference.discovery_risk import DiscoveryRisk, RiskVerdict, of
 from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.pair_tests import all_pairs
 from dpsynth_core.teaching.false_discovery import replay_false_discovery
+from pages.shared.buttons import clicked
 from pages.shared.comparison.view import show_private_test
 from pages.shared.diagnostics.pvalues import (
     OWN_RISK,
@@ -128,7 +129,7 @@ def _show_risk(work: TableWork, run: RunRecord, key: RiskKey, as_table: bool) ->
             mine = ask(work, run, key)
         elif mine is None or mine.ended_early:
             label = "Work it out" if risk is None else "Refine it"
-            if st.button(label, icon=":material/experiment:", key="ask_risk"):
+            if clicked(label, icon=":material/experiment:", key="ask_risk"):
                 mine = ask(work, run, key)
         elif not mine.active and not mine.uncollected:
             mine = ask(work, run, key)
@@ -183,7 +184,7 @@ def _show_own(work: TableWork, run: RunRecord, key: RiskKey) -> None:
         task = work.tasks.get(OWN_RISK)
         mine = task if task is not None and task.about == (run, key) else None
         idle = mine is None or mine.ended_early
-        if idle and st.button("Work it out from the original", key="ask_own_risk"):
+        if idle and clicked("Work it out from the original", key="ask_own_risk"):
             mine = ask_own(work, run, key)
         if mine is not None:
             show_task(mine, key=OWN_RISK)
@@ -196,7 +197,7 @@ def _replay(work: TableWork, as_table: bool) -> None:
             "In this simulated data two groups do **not** differ. It is released at ε = 0.1 with the perturbed and "
             "with the smoothed histogram, and tested each time."
         )
-        if st.button("Draw once", key="replay", icon=":material/casino:"):
+        if clicked("Draw once", key="replay", icon=":material/casino:"):
             work.replay = replay_false_discovery()
         if work.replay is not None:
             st.text(work.replay.sentence)

@@ -14,6 +14,7 @@ from dpsynth_core.inference.question_risk import QuestionRisk, question_risk
 from dpsynth_core.inference.share_test import ShareTest
 from dpsynth_core.inference.slope_test import MAX_OTHERS, SlopeTest
 from dpsynth_core.table.schema import Schema
+from pages.shared.buttons import clicked
 from pages.shared.comparison.actions import group_columns, value_columns
 from pages.shared.diagnostics.pvalues import release_of
 from pages.shared.layout import errors_shown
@@ -106,7 +107,7 @@ def _answer(work: TableWork, run: RunRecord, question: Question) -> None:
     finished = mine is not None and not mine.active and not mine.ended_early
     if risk is not None and risk.stage < AUTOMATIC and finished:
         mine = ask(work, run, question, stage=risk.stage + 1)
-    elif (mine is None or not mine.active) and st.button(
+    elif (mine is None or not mine.active) and clicked(
         "Work it out" if risk is None else "Refine the figures", icon=":material/experiment:", key="ask_question"
     ):
         mine = ask(work, run, question, stage=0 if risk is None else risk.stage + 1)

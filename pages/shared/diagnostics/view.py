@@ -13,6 +13,7 @@ from dpsynth_core.diagnostics.purposes import MODEL, PURPOSES, Fitness, FitnessL
 from dpsynth_core.diagnostics.wording import VERDICT_WORDS, measured, score, statement
 from dpsynth_core.inference.regression.design import can_be_outcome
 from dpsynth_core.table.schema import Schema
+from pages.shared.buttons import clicked
 from pages.shared.diagnostics.actions import EXAMINATION, MAX_COMPARED, choose_target, examine, next_missing
 from pages.shared.diagnostics.advice_view import show_why
 from pages.shared.diagnostics.groups_view import show_groups
@@ -136,7 +137,7 @@ def _examine(session: Session, run: RunRecord, columns: tuple[str, ...]) -> None
             return
     if mine is not None or session.mode == "release":
         label = f"Compare {run.name} with the original"
-        if not st.button(label, type="primary", icon=":material/search_insights:", key="examine"):
+        if not clicked(label, type="primary", icon=":material/search_insights:", key="examine"):
             return
     with errors_shown("The comparison was not started."):
         examine(session.work, run, columns)

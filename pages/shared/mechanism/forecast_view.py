@@ -11,6 +11,7 @@ from dpsynth_core.review.wording import ERROR_UNIT, share
 from dpsynth_core.runs.configuration import RunConfig
 from dpsynth_core.runs.forecast import AS_IT_IS, WITH_DELTA, Forecast
 from dpsynth_core.table.schema import Schema
+from pages.shared.buttons import clicked
 from pages.shared.formatting import duration
 from pages.shared.layout import errors_shown
 from pages.shared.mechanism.actions import FORECAST, scenario_of, start_forecast
@@ -57,7 +58,7 @@ def show_forecast(session: Session, config: RunConfig, *, begin: bool) -> None:
         start_forecast(session, scenario)
         st.rerun()
     label = f"Forecast the error ({duration(scenario.seconds)})"
-    if st.button(label, icon=":material/query_stats:", key="forecast", help=BASIS):
+    if clicked(label, icon=":material/query_stats:", key="forecast", help=BASIS):
         start_forecast(session, scenario)
         st.rerun()
 
@@ -75,7 +76,7 @@ def _show(session: Session, record: ForecastRecord) -> None:
             right.metric("Pairs of columns, on average", span(found.pair_range))
         if WITH_DELTA in record.found:
             st.markdown(_with_delta(record.found[WITH_DELTA], format_amount(record.delta, up=False)))
-            if st.button("Use this δ", key="use_forecast_delta"):
+            if clicked("Use this δ", key="use_forecast_delta"):
                 session.settings.use_delta(format_amount(record.delta, up=False))
                 st.rerun()
         fewer = (

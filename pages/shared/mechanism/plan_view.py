@@ -14,6 +14,7 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.mechanisms.plan import Plan
 from dpsynth_core.table.schema import Schema
+from pages.shared.buttons import clicked
 from pages.shared.formatting import big_number, duration, measured
 from pages.shared.layout import errors_shown, show_error
 from pages.shared.mechanism.actions import PREVIEW, start_preview
@@ -99,7 +100,7 @@ def show_preview(session: Session, schema: Schema, n: int) -> None:
         return
     with errors_shown("The preview cannot be made."):
         config = replace(session.settings.config(schema, n, teaching=True), seed=None)
-        if st.button("Preview on simulated data", icon=":material/visibility:", key="preview"):
+        if clicked("Preview on simulated data", icon=":material/visibility:", key="preview"):
             start_preview(session, config)
         work = session.work
         task = work.tasks.get(PREVIEW)

@@ -15,6 +15,7 @@ from dpsynth_core.review.wording import ERROR_UNIT
 from dpsynth_core.runs.configuration import RunConfig
 from dpsynth_core.table.schema import Schema
 from pages.shared.accounts import account_of
+from pages.shared.buttons import clicked
 from pages.shared.formatting import big_number, duration
 from pages.shared.layout import BADGE, errors_shown
 from pages.shared.mechanism.actions import RIVALS, offered_delta, rival_rows, rival_scenarios, start_rivals
@@ -95,7 +96,7 @@ def _ask_whether_delta(session: Session, schema: Schema, n: int) -> None:
             f"{has}With δ = {format_amount(delta, up=False)}, {kind.title} could make {gain}.",
             icon=":material/lightbulb:",
         )
-        if st.button("Use this δ", key="use_delta"):
+        if clicked("Use this δ", key="use_delta"):
             settings.use_delta(format_amount(delta, up=False))
             st.rerun()
 
@@ -134,7 +135,7 @@ def _card(session: Session, schema: Schema, n: int, key: str) -> None:
         st.caption(f"**Fits this table:** {cells}{duration(plan.seconds)}.")
     chosen = settings.key == key
     st.space("stretch")
-    if st.button(
+    if clicked(
         f"{kind.title} is chosen" if chosen else f"Choose {kind.title}",
         key=f"choose_{key}",
         type="primary" if chosen else "secondary",
@@ -189,7 +190,7 @@ def _forecast_both(session: Session, schema: Schema, n: int, keys: tuple[str, ..
             if not task.ended_early:
                 return
         seconds = sum(scenario.seconds for scenario in scenarios.values())
-        if st.button(f"Forecast the error of both ({duration(seconds)})", icon=":material/query_stats:", key=RIVALS):
+        if clicked(f"Forecast the error of both ({duration(seconds)})", icon=":material/query_stats:", key=RIVALS):
             start_rivals(session, scenarios)
             st.rerun()
 
@@ -221,7 +222,7 @@ def choose_parameters(session: Session, schema: Schema, n: int) -> None:
             _ask_all(session, suggestion, schema, n, advanced)
     with errors_shown("Please correct this:"):
         settings.mechanism(schema, n)
-    if settings.changed.get(settings.key) and st.button("Reset to suggested", icon=":material/undo:", key="reset"):
+    if settings.changed.get(settings.key) and clicked("Reset to suggested", icon=":material/undo:", key="reset"):
         settings.reset()
         st.rerun()
 
@@ -273,7 +274,7 @@ def save_and_load(session: Session, schema: Schema, n: int) -> None:
             content = config.to_json().encode()
             offer_download("Save configuration", lambda: content, "configuration.json", "application/json")
         file = st.file_uploader("Configuration (JSON)", type=["json"], key=f"configuration_{session.settings.version}")
-        if file is not None and st.button("Use this configuration", key="use_configuration"):
+        if file is not None and clicked("Use this configuration", key="use_configuration"):
             with errors_shown("This configuration cannot be used."):
                 session.settings.load(RunConfig.from_json(file.getvalue()))
                 st.rerun()

@@ -10,6 +10,7 @@ from dpsynth_core.review.decision import MEANING, Choice, missing_for
 from dpsynth_core.review.publication import MAX_CHARACTERS, Publication
 from dpsynth_core.review.report import MARK
 from dpsynth_core.review.wording import choice as chosen
+from pages.shared.buttons import clicked
 from pages.shared.layout import errors_shown
 from pages.shared.release.actions import (
     approved_archive,
@@ -91,7 +92,7 @@ def ask_decision(session: Session, run: RunRecord, found: Checklist) -> None:
     )
     st.caption(chosen(publication_now(session.work)))
     missing = missing_for(found, choice, reviewer, note)
-    if st.button(
+    if clicked(
         "Record the decision",
         type="primary",
         icon=":material/gavel:",

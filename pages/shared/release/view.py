@@ -13,6 +13,7 @@ from dpsynth_core.review.checklist_item import GROUPS, CheckState
 from dpsynth_core.review.publication import PRIVATE_DIAGNOSTICS
 from dpsynth_core.review.thresholds import LIMITS, Thresholds
 from dpsynth_core.review.wording import costs, loss
+from pages.shared.buttons import clicked
 from pages.shared.diagnostics.actions import MAX_COMPARED
 from pages.shared.formatting import delta_badge
 from pages.shared.layout import Colour, errors_shown, guarantee_badge
@@ -169,7 +170,7 @@ def _gather(session: Session, run: RunRecord) -> None:
         show_task(task, key=EVIDENCE)
         if not task.ended_early:
             return
-    if st.button("Gather the evidence", type="primary", icon=":material/fact_check:", key="gather"):
+    if clicked("Gather the evidence", type="primary", icon=":material/fact_check:", key="gather"):
         with errors_shown("The evidence was not gathered."):
             gather_evidence(session.work, run)
             st.rerun()

@@ -21,13 +21,14 @@ from dpsynth_core.runs.expected_error import NOT_COVERED
 from dpsynth_core.runs.selection import MAX_RUNS, RUNS_PER_CANDIDATE
 from dpsynth_core.table.schema import Schema
 from pages.shared.accounts import account_of, open_stored_releases, remember_look
+from pages.shared.buttons import clicked
 from pages.shared.formatting import delta_badge, duration, format_loss
 from pages.shared.layout import errors_shown, guarantee_badge, show_error
 from pages.shared.mechanism.settings import plan_for, seconds_for
 from pages.shared.session import Session
-from pages.shared.spending import ask_to_spend, shortages, show_price, warn_of_void
+from pages.shared.spending import Offer, ask_to_spend, shortages, show_price, warn_of_void
 from pages.shared.synthesize.actions import start
-from pages.shared.table_work import AskedRun, RunRecord
+from pages.shared.table_work import RunRecord
 from pages.shared.tasks import RUN
 from pages.shared.widgets import ask_run_to_show, offer_download, plain_list, show_chart, show_series, show_task
 
@@ -113,20 +114,15 @@ def _ask_start(
 ) -> None:
     task = session.work.tasks.get(RUN)
     busy = task is not None and task.active
+    offer = Offer(
+        name="run",
+        price=lambda asked: asked.total,
+        explain=partial(_explain_price, session),
+        confirm="Spend it and run",
+        make=lambda asked, _: _begin(session, asked),
+    )
     kind: Literal["primary", "secondary"] = "primary" if primary else "secondary"
-    # By callback, and remembered until it is answered: a forecast that ends meanwhile draws the page anew, which would
-    # forget the click or close the dialog.
-    ask = partial(_remember, session, AskedRun(button=key, config=config))
-    st.button(label, type=kind, icon=icon, disabled=bool(missing) or busy, key=key, on_click=ask)
-    asked = session.work.asked_run
-    if asked is not None and asked.button == key:
-        if session.mode == "release" and not asked.confirmed:
-            confirm(session, asked)
-        else:
-            _remember(session, None)
-            with errors_shown("The run was not started."):
-                start(session, asked.config)
-                st.rerun()
+    ask_to_spend(session, offer, label, config, key=key, disabled=bool(missing) or busy, type=kind, icon=icon)
     if missing and not busy:
         st.markdown("**Before this can run:**")
         plain_list(missing)
@@ -185,33 +181,22 @@ def _show_selection(session: Session, config: RunConfig, schema: Schema, n: int)
     _ask_start(session, config, missing, label="Pick the best", icon=":material/emoji_events:", key="pick_best")
 
 
-def _remember(session: Session, asked: AskedRun | None) -> None:
-    session.work.asked_run = asked
-
-
-def confirm(session: Session, asked: AskedRun) -> None:
-    """State cost, remainder and a void guarantee; nothing is spent before the second button."""
-    account, forget = account_of(session), partial(_remember, session, None)
-    if account is not None:
-        ask_to_spend(account, asked.config.total, lambda: _confirm(session, account, asked), dismissed=forget)
-
-
-def _confirm(session: Session, account: Account, asked: AskedRun) -> None:
-    enough = show_price(account, asked.config.total, "This run")
+def _explain_price(session: Session, account: Account, config: RunConfig) -> bool:
+    enough = show_price(account, config.total, "This run")
     if Settings.from_environment().release_store.full:
         st.warning(
             "The store of releases is full, so this one would be kept in this session only. Ask whoever runs this "
             "installation to make room, or download it at once.",
             icon=":material/inventory_2:",
         )
-    warn_of_void(session.prospect(asked.config))
-    with st.container(horizontal=True):
-        if st.button(
-            "Spend it and run", type="primary", key="confirm_run", disabled=not enough, on_click=asked.confirm
-        ):
-            st.rerun()
-        if st.button("Cancel", key="cancel_confirm", on_click=partial(_remember, session, None)):
-            st.rerun()
+    warn_of_void(session.prospect(config))
+    return enough
+
+
+def _begin(session: Session, config: RunConfig) -> None:
+    with errors_shown("The run was not started."):
+        start(session, config)
+        st.rerun()
 
 
 def show_run(session: Session) -> None:
@@ -322,7 +307,7 @@ def show_unopened(session: Session) -> None:
     with st.container(border=True):
         st.warning("Some stored releases of this data set are not shown.", icon=":material/inventory_2:")
         plain_list(f"Charge {charge}: {why}" for charge, why in work.unopened.items())
-        if st.button("Open them now", icon=":material/folder_open:", key="open_stored"):
+        if clicked("Open them now", icon=":material/folder_open:", key="open_stored"):
             with errors_shown("They cannot be opened."), st.spinner("Reading stored releases"):
                 open_stored_releases(session, every=True)
             st.rerun()

@@ -7,6 +7,7 @@ from urllib.parse import urlencode, urlsplit
 
 import streamlit as st
 
+from pages.shared.buttons import clicked
 from pages.shared.mechanism.settings import EPSILONS
 from pages.shared.session import Session
 from pages.shared.tradeoffs.lessons import MAX_SEED, UNITS, begin, to_address
@@ -80,11 +81,11 @@ def _reveal(session: Session, lesson: Lesson) -> None:
     if epsilon != lesson.epsilon:
         go_to(session, replace(lesson, epsilon=epsilon))
     with st.container(horizontal=True, vertical_alignment="center"):
-        if unit.redraws and st.button("Draw again", icon=":material/casino:", key="lesson_draw"):
+        if unit.redraws and clicked("Draw again", icon=":material/casino:", key="lesson_draw"):
             go_to(session, replace(lesson, seed=lesson.seed % MAX_SEED + 1))
         as_table = st.toggle("Show as table", key="table_lesson")
     show_chart(unit.picture(lesson), key="lesson_picture", as_table=as_table)
-    if lesson.number < len(UNITS) and st.button(
+    if lesson.number < len(UNITS) and clicked(
         f"Next lesson: {UNITS[lesson.number].title}", type="primary", icon=":material/arrow_forward:", key="lesson_next"
     ):
         go_to(session, begin(lesson.number + 1))

@@ -6,6 +6,7 @@ import streamlit as st
 
 from dpsynth_core.charts.tradeoffs import noisy_counts_chart, partition_chart
 from dpsynth_core.teaching.noise_examples import grown_tree, noisy_histogram
+from pages.shared.buttons import clicked
 from pages.shared.formatting import measured
 from pages.shared.layout import errors_shown
 from pages.shared.session import Session
@@ -20,7 +21,7 @@ def show_noise(session: Session) -> None:
     public = ask_table(session)
     epsilon = ask_epsilon(session, key="noise_epsilon", first="0.3")
     with st.container(horizontal=True, vertical_alignment="center"):
-        if st.button("Draw again", icon=":material/casino:", key="noise_draw"):
+        if clicked("Draw again", icon=":material/casino:", key="noise_draw"):
             session.tradeoffs.noise_seed += 1
         as_table = st.toggle("Show as tables", key="table_noise")
     left, right = st.columns(2)

@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from pages.shared.buttons import clicked
 from pages.shared.formatting import duration
 from pages.shared.layout import errors_shown
 from pages.shared.session import Session
@@ -133,14 +134,14 @@ def show_simulation(
         return finding.result
     if task is None or task.about != (table.id, config):
         text = f"{label} ({duration(seconds)})"
-        if not auto and not st.button(text, type="primary", icon=":material/play_arrow:", key=f"start_{kind}"):
+        if not auto and not clicked(text, type="primary", icon=":material/play_arrow:", key=f"start_{kind}"):
             return None
         with errors_shown("This cannot be worked out."):
             begin(session, kind, table, config, work, expected=seconds)
             st.rerun()
         return None
     show_task(task, key=kind)
-    if task.ended_early and st.button("Run again", icon=":material/refresh:", key=f"again_{kind}"):
+    if task.ended_early and clicked("Run again", icon=":material/refresh:", key=f"again_{kind}"):
         begin(session, kind, table, config, work, expected=seconds)
         st.rerun()
     return None
