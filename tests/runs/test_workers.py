@@ -16,7 +16,7 @@ import pytest
 import dpsynth_core
 import dpsynth_core.runs
 from dpsynth_core.progress import no_progress
-from dpsynth_core.runs.workers import quiet_context, run_all
+from dpsynth_core.runs.workers import BLAS_THREADS, quiet_context, run_all
 
 POSIX_ONLY = {
     "curses",
@@ -123,3 +123,16 @@ def test_a_worker_does_not_run_the_callers_script_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("workers", [None, 2])
 def test_results_come_in_the_order_of_the_tasks(workers: int | None) -> None:
     assert run_all(abs, [-3, 1, -2], stage="Measuring", progress=no_progress, workers=workers) == [3, 1, 2]
+
+
+@pytest.mark.parametrize("chosen", [None, "3"])
+def test_processes_side_by_side_use_one_thread_each_unless_told_otherwise(
+    chosen: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if chosen is None:
+        monkeypatch.delenv(BLAS_THREADS, raising=False)
+    else:
+        monkeypatch.setenv(BLAS_THREADS, chosen)
+    seen = run_all(os.getenv, [BLAS_THREADS] * 2, stage="Asking", progress=no_progress, workers=2)
+    assert seen == [chosen or "1"] * 2
+    assert os.environ.get(BLAS_THREADS) == chosen, "this process keeps its own"
