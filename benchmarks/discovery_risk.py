@@ -26,13 +26,15 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.arrays import FloatArray
-from dpsynth_core.inference.discovery_risk import ALPHA, discovery_risk
+from dpsynth_core.inference.discovery_risk import discovery_risk
 from dpsynth_core.inference.experiments import Experiment
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.nuisance import Nuisance
-from dpsynth_core.inference.null_simulation import NullSimulator, simulator_of
+from dpsynth_core.inference.null_simulation import NullSimulator
+from dpsynth_core.inference.null_simulators import simulator_of
 from dpsynth_core.inference.populations import populations
 from dpsynth_core.inference.proportions import Proportion
+from dpsynth_core.inference.stated_risk import ALPHA
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.runs.synthesize import Release, synthesize

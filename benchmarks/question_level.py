@@ -21,12 +21,13 @@ import pandas as pd
 
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.inference.correlation_test import CorrelationTest
-from dpsynth_core.inference.discovery_risk import ALPHA
+from dpsynth_core.inference.null_simulators import simulator_of
 from dpsynth_core.inference.plausible_nulls import calibrated_pvalues
 from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.inference.question import Question
-from dpsynth_core.inference.question_risk import question_risk, question_simulator
+from dpsynth_core.inference.question_risk import question_risk
 from dpsynth_core.inference.slope_test import SlopeTest
+from dpsynth_core.inference.stated_risk import ALPHA
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.runs.synthesize import synthesize
 from dpsynth_core.table.private_table import PrivateTable
@@ -110,7 +111,7 @@ def run(setting: LevelSetting, repetition: int) -> LevelResult:
     seed = int(rng.integers(2**62))
     release = synthesize(PrivateTable(table, columns), mechanism, epsilon=str(setting.epsilon), seed=seed)
     synthetic = release.sample()
-    simulator = question_simulator(release, question, synthetic, workers=1)
+    simulator = simulator_of(release, question, synthetic, workers=1)
     estimate = simulator.estimate(rng)
     for simulations, enough in GATES:
         drawn = simulator.run(estimate, simulations, rng).found.statistics

@@ -14,8 +14,9 @@ from dpsynth_core.charts.palette import GOOD, ORIGINAL, REFERENCE, SYNTHETIC
 from dpsynth_core.charts.theme import Chart, new_figure, new_panels, plain
 from dpsynth_core.diagnostics.total_variation import coarse
 from dpsynth_core.inference.comparison_power import ComparisonPower
-from dpsynth_core.inference.discovery_risk import ALPHA, DiscoveryRisk, of_100
+from dpsynth_core.inference.discovery_risk import DiscoveryRisk
 from dpsynth_core.inference.group_comparison import GroupComparison
+from dpsynth_core.inference.stated_risk import ALPHA, of_100
 from dpsynth_core.teaching.false_discovery import FalseDiscoveryReplay
 
 GROUP_CELLS = 100

@@ -19,12 +19,14 @@ import pandas as pd
 
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.errors import ParameterError
+from dpsynth_core.inference.count_simulator import CountSimulator
 from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.histograms import GroupIndices
 from dpsynth_core.inference.mann_whitney import GroupsError, MannWhitney
 from dpsynth_core.inference.null_counts import null_statistics
-from dpsynth_core.inference.null_simulation import CountSimulator, NullSimulator, simulator_of
+from dpsynth_core.inference.null_simulation import NullSimulator
+from dpsynth_core.inference.null_simulators import simulator_of
 from dpsynth_core.inference.plausible_nulls import (
     COUNT_EFFORTS,
     FEWEST,

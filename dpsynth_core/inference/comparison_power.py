@@ -29,7 +29,7 @@ from dpsynth_core.inference.experiments import ALPHA
 from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.mann_whitney import effect_size
-from dpsynth_core.inference.null_simulation import count_simulator
+from dpsynth_core.inference.null_simulators import count_simulator
 from dpsynth_core.inference.plausible_nulls import FEWEST
 from dpsynth_core.inference.private_comparison import ComparisonRequest, group_rows
 from dpsynth_core.inference.proportions import UPPER_TAIL, Proportion

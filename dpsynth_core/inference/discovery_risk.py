@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,59 +19,39 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.calibrated import CalibratedMannWhitney
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.mann_whitney import MannWhitney
-from dpsynth_core.inference.null_simulation import (
-    NotSimulatedError,
-    NullSimulator,
-    RowSimulator,
-    shares_of,
-    simulator_of,
-)
-from dpsynth_core.inference.plausible_nulls import (
-    COUNT_EFFORTS,
-    FEWEST,
-    ROW_EFFORTS,
-    Effort,
-    PlausibleNulls,
-    false_reports,
-    risk_range,
-)
+from dpsynth_core.inference.null_simulation import NullSimulator, shares_of
+from dpsynth_core.inference.null_simulators import simulator_of
+from dpsynth_core.inference.plausible_nulls import COUNT_EFFORTS, FEWEST, PlausibleNulls, false_reports, risk_range
 from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.inference.risk_advice import Advice, advise
+from dpsynth_core.inference.row_simulator import RowSimulator
+from dpsynth_core.inference.stated_risk import (
+    ALPHA,
+    BORDERLINE,
+    CALIBRATED_FOLLOWS,
+    MAX_SECONDS,
+    SEED,
+    SOUND,
+    TOO_SLOW_TO_CALIBRATE,
+    RiskStage,
+    StatedRisk,
+    efforts_for,
+    shown_pvalue,
+    verdict_of,
+)
 from dpsynth_core.progress import Progress, no_progress, share_of
 from dpsynth_core.runs.synthesize import Release
 from dpsynth_core.table.private_table import PrivateTable
 
-RiskVerdict: TypeAlias = Literal["sound", "inflated", "unknown"]
-ALPHA = 0.05
-"""Significance level of the analysts."""
-SOUND = 0.08
-"""Rate of false discoveries up to which an ordinary test is called sound: the level and a margin for simulation."""
-MAX_SECONDS = 600.0
-"""Expected computing time beyond which nothing is simulated."""
-SEED = 20_240
-BORDERLINE = (
-    f"they fall on either side of {ALPHA:g}, which is a borderline result. Go by the calibrated one, which allows for "
-    "all that the release leaves open"
-)
-"""Where an ordinary test is sound and both disagree."""
-CALIBRATED_FOLLOWS = "The calibrated one comes with the next figure."
-TOO_SLOW_TO_CALIBRATE = "There is no calibrated one: repeating this mechanism often enough takes too long."
-
 
 @dataclass(frozen=True, kw_only=True)
-class DiscoveryRisk:
-    """How far a low p-value on a release can be trusted."""
+class DiscoveryRisk(StatedRisk):
+    """How far a low p-value of a comparison between groups can be trusted."""
 
     value: str
     group: str
     levels: tuple[Any, ...]
     """The two groups, or all of them where every pair is tested and corrected for their number by Holm's method."""
-    low: float
-    """Rate of false discoveries under the most favourable null that the release leaves plausible; 0 if not known."""
-    high: float
-    """The same under the least favourable one; 1 if not known."""
-    verdict: RiskVerdict
-    """From the bad end: "sound" only if even ``high`` is as it should be."""
     ordinary: MannWhitney | None
     """The ordinary test on the release, for two groups."""
     calibrated: CalibratedMannWhitney | None
@@ -80,53 +60,29 @@ class DiscoveryRisk:
     """What would change the figure, and to what."""
     pairs: tuple[DiscoveryRisk, ...] = ()
     """Each pair by itself, where there are more than two groups."""
-    problem: str = ""
-    """Why there is no figure, or no calibrated test."""
-    simulations: int = 0
-    """Simulated releases behind either end."""
-    stage: int = 0
-    """How far the figure has been refined, from 0."""
-    last: bool = True
-    """Whether it will not be refined any further."""
     releasable: bool = True
     """False where the original was looked at."""
 
     @property
-    def sentences(self) -> tuple[str, str]:
-        """The figure and what it means, for people who do not program."""
-        return self._figure, self._meaning
+    def subject(self) -> str:
+        return "difference"
 
     @property
-    def _figure(self) -> str:
-        allowed = f"{100 * ALPHA:g} is what a sound test allows"
-        if not self.simulations:
-            return f"How many analysts would report a difference that does not exist is not known. {self.problem}"
-        who = "who test a difference that does not exist"
-        if len(self.levels) > 2:
-            who = f"who compare all pairs of {len(self.levels)} groups that do not differ, with Holm's correction"
-            return f"Of 100 analysts {who}, {of_100(self.low, self.high)} would report a difference; {allowed}."
-        return f"Of 100 analysts {who}, {of_100(self.low, self.high)} would report one; {allowed}."
+    def offers_calibrated(self) -> bool:
+        return self.calibrated is not None or not self.last or any(pair.calibrated is not None for pair in self.pairs)
 
     @property
-    def _meaning(self) -> str:
-        if self.verdict == "sound":
-            return "An ordinary p-value on this release means about what it says."
-        if self.verdict == "unknown":
-            wait = " More simulations may tell." if self.simulations else ""
-            return f"Do not rely on an ordinary p-value from this release until that is known.{wait}"
-        instead = "" if self.calibrated is None and self.last and not self.pairs else " Use the calibrated test."
-        if self.low > SOUND:
-            return f"A low ordinary p-value on this release is no evidence of a difference.{instead}"
-        return (
-            f"The release says too little about the original to narrow this down, so expect the higher figure.{instead}"
-        )
+    def who(self) -> str:
+        if len(self.levels) == 2:
+            return super().who
+        return f"who compare all pairs of {len(self.levels)} groups that do not differ, with Holm's correction"
 
     @property
     def tests_sentence(self) -> str:
         """The ordinary p-value and the calibrated one, side by side; empty where there is no test."""
         if self.ordinary is None:
             return ""
-        ordinary = f"On this release the ordinary p-value is {_p(self.ordinary.pvalue)}"
+        ordinary = f"On this release the ordinary p-value is {shown_pvalue(self.ordinary.pvalue)}"
         if self.calibrated is None:
             return f"{ordinary}. {self.problem}".rstrip()
         low, really = self.ordinary.pvalue <= ALPHA, self.calibrated.pvalue <= ALPHA
@@ -138,34 +94,7 @@ class DiscoveryRisk:
         }[low, really]
         if self.verdict == "sound" and low != really:
             reading = BORDERLINE
-        return f"{ordinary}; the calibrated one is {_p(self.calibrated.pvalue)}: {reading}."
-
-
-def of_100(low: float, high: float) -> str:
-    """A range of shares as people of a hundred, rounded outwards.
-
-    Example:
-        >>> of_100(0.384, 0.466), of_100(0.998, 1.0), of_100(0.05, 0.05)
-        ('between 38 and 47', 'between 99 and 100', 'about 5')
-    """
-    first, last = math.floor(100 * low + 1e-9), math.ceil(100 * high - 1e-9)
-    return f"about {first}" if first == last else f"between {first} and {last}"
-
-
-def _p(pvalue: float) -> str:
-    return f"{pvalue:.2g}" if pvalue >= 0.0001 else "below 0.0001"
-
-
-def verdict_of(ends: tuple[Proportion, Proportion]) -> RiskVerdict:
-    """From the bad end: sound if all of its interval is, inflated if it is above the level for certain.
-
-    For certain means three standard errors: the bad end is the highest of several simulated rates.
-    """
-    _, high = ends
-    if high.high <= SOUND:
-        return "sound"
-    certain = ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / high.reps)
-    return "inflated" if high.estimate > certain else "unknown"
+        return f"{ordinary}; the calibrated one is {shown_pvalue(self.calibrated.pvalue)}: {reading}."
 
 
 def discovery_risk(
@@ -222,15 +151,13 @@ def discovery_risk(
     )
     try:
         simulator = simulator_of(release, test, synthetic, workers=workers)
-        efforts = efforts_for(simulator, max_seconds)
+        stated = RiskStage.of(simulator, stage, max_seconds=max_seconds, seed=seed)
     except DPSynthError as error:
         return replace(blank, problem=str(error))
-    chosen = len(efforts) - 1 if stage is None else min(stage, len(efforts) - 1)
-    rng = np.random.default_rng([seed, chosen])
-    share = 0.6 if advice else 1.0
-    found = risk_range(simulator, efforts[chosen], alpha=ALPHA, rng=rng, progress=share_of(progress, 0.0, share))
-    risk = _filled(replace(blank, stage=chosen, last=chosen == len(efforts) - 1), found, simulator, ordinary)
-    if advice and risk.verdict != "sound" and (simulator.quick or chosen):
+    rng, share = stated.rng(), 0.6 if advice else 1.0
+    found = risk_range(simulator, stated.effort, alpha=ALPHA, rng=rng, progress=share_of(progress, 0.0, share))
+    risk = _filled(replace(blank, stage=stated.stage, last=stated.last), found, simulator, ordinary)
+    if advice and risk.verdict != "sound" and (simulator.quick or risk.stage):
         part = share_of(progress, share, 1.0)
         risk = replace(
             risk,
@@ -300,21 +227,6 @@ def private_discovery_risk(
         simulations=releases,
         releasable=False,
     )
-
-
-def efforts_for(simulator: NullSimulator, max_seconds: float) -> tuple[Effort, ...]:
-    """As many refinements as the expected time allows; raises where not even the first fits."""
-    if simulator.quick:
-        return COUNT_EFFORTS
-    assert isinstance(simulator, RowSimulator)  # noqa: S101  there are two kinds
-    allowed = [effort for effort in ROW_EFFORTS if effort.runs * simulator.seconds <= max_seconds]
-    if not allowed:
-        minutes = math.ceil(ROW_EFFORTS[0].runs * simulator.seconds / 60)
-        raise NotSimulatedError(
-            f"One run of this mechanism takes too long to repeat it {ROW_EFFORTS[0].runs} times: about {minutes:,} "
-            "minutes. Allow more time, or use a quicker mechanism."
-        )
-    return tuple(allowed)
 
 
 def _ordinary(test: GroupTest, synthetic: pd.DataFrame) -> tuple[list[MannWhitney | None], str]:

@@ -18,12 +18,12 @@ from numpy.typing import ArrayLike
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.errors import ParameterError, check_between, check_choice, check_int
 from dpsynth_core.inference.calibrated import calibrate, count_pvalues
+from dpsynth_core.inference.count_simulator import CountSimulator
 from dpsynth_core.inference.dp_mann_whitney import DELTA, dp_pvalues
 from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.histograms import HISTOGRAMS, GroupIndices, HistogramLaw, law_of
 from dpsynth_core.inference.mann_whitney import GroupsError, mann_whitney_counts
-from dpsynth_core.inference.null_simulation import CountSimulator
 from dpsynth_core.inference.plausible_nulls import FEWEST
 from dpsynth_core.inference.populations import GROUP, LOWER, UPPER, VALUE, Population, populations
 from dpsynth_core.inference.proportions import Proportion

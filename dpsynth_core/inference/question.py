@@ -22,6 +22,8 @@ class OrdinaryFinding:
 class Question(NullTest):
     """Two columns and an ordinary test of whether they are related, with an estimate to go with it."""
 
+    max_cells = 32  # both columns may be numbers
+
     @abstractmethod
     def finding(self, table: pd.DataFrame) -> OrdinaryFinding | None:
         """In a table; None where there is nothing to test."""

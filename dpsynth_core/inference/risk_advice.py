@@ -11,12 +11,15 @@ import pandas as pd
 
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.calibrated import count_pvalues
+from dpsynth_core.inference.count_simulator import CountSimulator
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.histograms import GroupIndices
 from dpsynth_core.inference.nuisance import Nuisance
-from dpsynth_core.inference.null_simulation import CountSimulator, NullSimulator, RowSimulator, row_simulator
+from dpsynth_core.inference.null_simulation import NullSimulator
+from dpsynth_core.inference.null_simulators import row_simulator
 from dpsynth_core.inference.plausible_nulls import PlausibleNulls, false_reports
 from dpsynth_core.inference.proportions import Proportion
+from dpsynth_core.inference.row_simulator import RowSimulator
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.progress import Progress
 from dpsynth_core.runs.synthesize import Release

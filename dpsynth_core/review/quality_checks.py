@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from dpsynth_core.diagnostics import Measure, Result
 from dpsynth_core.diagnostics.nearest_rows import LABEL, percent
 from dpsynth_core.diagnostics.wording import VERDICT_WORDS, measured, statement
-from dpsynth_core.inference.discovery_risk import of_100
+from dpsynth_core.inference.stated_risk import of_100
 from dpsynth_core.review.checklist_item import STATES, ChecklistItem, CheckState
 from dpsynth_core.review.evidence import Evidence
 from dpsynth_core.review.thresholds import LIMITS, Thresholds

@@ -11,21 +11,17 @@ import pandas as pd
 import pytest
 
 import dpsynth_core as dp
-from dpsynth_core.inference import discovery_risk as module
 from dpsynth_core.inference.calibrated import CalibratedMannWhitney
-from dpsynth_core.inference.discovery_risk import DiscoveryRisk, of_100, private_discovery_risk, verdict_of
+from dpsynth_core.inference.count_simulator import CountSimulator, count_cells_of
+from dpsynth_core.inference.discovery_risk import DiscoveryRisk, private_discovery_risk
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.mann_whitney import mann_whitney
 from dpsynth_core.inference.nuisance import Nuisance
-from dpsynth_core.inference.null_simulation import (
-    CountSimulator,
-    RowSimulator,
-    count_cells_of,
-    row_simulator,
-    simulator_of,
-)
+from dpsynth_core.inference.null_simulators import row_simulator, simulator_of
 from dpsynth_core.inference.plausible_nulls import COUNT_EFFORTS, ROW_EFFORTS, is_plausible, risk_range, summaries
 from dpsynth_core.inference.proportions import Proportion
+from dpsynth_core.inference.row_simulator import RowSimulator
+from dpsynth_core.inference.stated_risk import RiskVerdict, of_100, verdict_of
 
 BINS = 20
 GROUP = {"name": "group", "kind": "categorical", "categories": ["a", "b"], "public": True}
@@ -183,7 +179,7 @@ def test_the_verdict_comes_from_the_bad_end() -> None:
     ("low", "high", "judged"),
     [(0.03, 0.07, "sound"), (0.04, 0.5, "inflated"), (0.6, 0.9, "inflated"), (0.0, 0.3, "unknown")],
 )
-def test_sentences_do_not_contradict_the_verdict(low: float, high: float, judged: module.RiskVerdict) -> None:
+def test_sentences_do_not_contradict_the_verdict(low: float, high: float, judged: RiskVerdict) -> None:
     risk = DiscoveryRisk(
         value="v",
         group="g",

@@ -14,7 +14,7 @@ import dpsynth_core as dp
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.correlation_test import CorrelationTest, numbers_of
 from dpsynth_core.inference.nuisance import rounded_sizes
-from dpsynth_core.inference.null_simulation import count_simulator
+from dpsynth_core.inference.null_simulators import count_simulator
 from dpsynth_core.inference.question import Question
 from dpsynth_core.inference.question_risk import QuestionRisk, question_risk
 from dpsynth_core.inference.share_test import ShareTest
@@ -233,9 +233,9 @@ def test_words_follow_the_verdict() -> None:
         return QuestionRisk(ordinary=None, low=low, high=high, verdict=verdict, simulations=100).sentences[1]  # type: ignore[arg-type]
 
     assert "means about what it says" in risk("sound", 0.03, 0.06)
-    assert "no evidence by itself" in risk("inflated", 0.4, 0.6)
+    assert "no evidence of a relation" in risk("inflated", 0.4, 0.6)
     assert "too little" in risk("inflated", 0.04, 0.6)
-    assert "leaves it open" in risk("unknown", 0.02, 0.09)
+    assert "until that is known" in risk("unknown", 0.02, 0.09)
 
 
 def test_sizes_of_many_small_cells_are_never_negative() -> None:

@@ -19,7 +19,8 @@ from dpsynth_core.diagnostics.base import Measure, Result, Scale
 from dpsynth_core.diagnostics.evaluation import Evaluation
 from dpsynth_core.diagnostics.mann_whitney import default_pair
 from dpsynth_core.errors import DPSynthError, LedgerError, ParameterError
-from dpsynth_core.inference.discovery_risk import DiscoveryRisk, RiskVerdict
+from dpsynth_core.inference.discovery_risk import DiscoveryRisk
+from dpsynth_core.inference.stated_risk import RiskVerdict
 from dpsynth_core.ledger.accounts import ESTIMATE, Account, Entry
 from dpsynth_core.ledger.decisions import DecisionStore
 from dpsynth_core.ledger.ledger import Ledger

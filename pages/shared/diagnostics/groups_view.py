@@ -11,9 +11,10 @@ from dpsynth_core.charts.p_values import groups_chart, replay_chart, risk_chart
 from dpsynth_core.diagnostics import Result
 from dpsynth_core.diagnostics.base import INTERNAL
 from dpsynth_core.diagnostics.mann_whitney import group_columns
-from dpsynth_core.inference.discovery_risk import DiscoveryRisk, RiskVerdict, of_100
+from dpsynth_core.inference.discovery_risk import DiscoveryRisk
 from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.pair_tests import all_pairs
+from dpsynth_core.inference.stated_risk import RiskVerdict, of_100
 from dpsynth_core.teaching.false_discovery import replay_false_discovery
 from pages.shared.buttons import clicked
 from pages.shared.comparison.view import show_private_test

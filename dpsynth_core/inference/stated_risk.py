@@ -1,0 +1,158 @@
+"""What is stated about a false-discovery risk, whatever was tested: a range, a verdict from its bad end, and words."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from dpsynth_core.inference.null_simulation import NullSimulator
+from dpsynth_core.inference.null_simulators import NotSimulatedError
+from dpsynth_core.inference.plausible_nulls import COUNT_EFFORTS, ROW_EFFORTS, Effort
+from dpsynth_core.inference.proportions import Proportion
+from dpsynth_core.inference.row_simulator import RowSimulator
+
+RiskVerdict: TypeAlias = Literal["sound", "inflated", "unknown"]
+ALPHA = 0.05
+"""Significance level of the analysts."""
+SOUND = 0.08
+"""Rate of false discoveries up to which an ordinary test is called sound: the level and a margin for simulation."""
+MAX_SECONDS = 600.0
+"""Expected computing time beyond which nothing is simulated."""
+SEED = 20_240
+BORDERLINE = (
+    f"they fall on either side of {ALPHA:g}, which is a borderline result. Go by the calibrated one, which allows for "
+    "all that the release leaves open"
+)
+"""Where an ordinary test is sound and both disagree."""
+CALIBRATED_FOLLOWS = "The calibrated one comes with the next figure."
+TOO_SLOW_TO_CALIBRATE = "There is no calibrated one: repeating this mechanism often enough takes too long."
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatedRisk(ABC):
+    """How far a low p-value on a release can be trusted."""
+
+    low: float
+    """Rate of false discoveries under the most favourable null that the release leaves plausible; 0 if not known."""
+    high: float
+    """The same under the least favourable one; 1 if not known."""
+    verdict: RiskVerdict
+    """From the bad end: "sound" only if even ``high`` is as it should be."""
+    problem: str = ""
+    """Why something is missing: the figure, or the calibrated test."""
+    simulations: int = 0
+    """Simulated releases of each null at the ends of the range."""
+    stage: int = 0
+    """How far the figure has been refined, from 0."""
+    last: bool = True
+    """Whether it will not be refined any further."""
+
+    @property
+    @abstractmethod
+    def subject(self) -> str:
+        """What analysts report falsely: "difference" or "relation"."""
+
+    @property
+    @abstractmethod
+    def offers_calibrated(self) -> bool:
+        """Whether there is a calibrated test to turn to, or one that follows."""
+
+    @property
+    def who(self) -> str:
+        """Which analysts the figure is about."""
+        return f"who test a {self.subject} that does not exist"
+
+    @property
+    def sentences(self) -> tuple[str, str]:
+        """The figure and what it means, for people who do not program."""
+        return self._figure, self._meaning
+
+    @property
+    def _figure(self) -> str:
+        if not self.simulations:
+            return f"How many analysts would report a {self.subject} that does not exist is not known. {self.problem}"
+        many = of_100(self.low, self.high)
+        return f"Of 100 analysts {self.who}, {many} would report one; {100 * ALPHA:g} is what a sound test allows."
+
+    @property
+    def _meaning(self) -> str:
+        if self.verdict == "sound":
+            return "An ordinary p-value on this release means about what it says."
+        if self.verdict == "unknown":
+            wait = " More simulations may tell." if self.simulations and not self.last else ""
+            return f"Do not rely on an ordinary p-value from this release until that is known.{wait}"
+        instead = " Use the calibrated test." if self.offers_calibrated else ""
+        if self.low > SOUND:
+            return f"A low ordinary p-value on this release is no evidence of a {self.subject}.{instead}"
+        return (
+            f"The release says too little about the original to narrow this down, so expect the higher figure.{instead}"
+        )
+
+
+def of_100(low: float, high: float) -> str:
+    """A range of shares as people of a hundred, rounded outwards.
+
+    Example:
+        >>> of_100(0.384, 0.466), of_100(0.998, 1.0), of_100(0.05, 0.05)
+        ('between 38 and 47', 'between 99 and 100', 'about 5')
+    """
+    first, last = math.floor(100 * low + 1e-9), math.ceil(100 * high - 1e-9)
+    return f"about {first}" if first == last else f"between {first} and {last}"
+
+
+def shown_pvalue(pvalue: float) -> str:
+    """As it is written in a sentence."""
+    return f"{pvalue:.2g}" if pvalue >= 0.0001 else "below 0.0001"
+
+
+def verdict_of(ends: tuple[Proportion, Proportion]) -> RiskVerdict:
+    """From the bad end: sound if all of its interval is, inflated if it is above the level for certain.
+
+    For certain means three standard errors: the bad end is the highest of several simulated rates.
+    """
+    _, high = ends
+    if high.high <= SOUND:
+        return "sound"
+    certain = ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / high.reps)
+    return "inflated" if high.estimate > certain else "unknown"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RiskStage:
+    """One refinement of a figure: how much is simulated, and whether that is all."""
+
+    effort: Effort
+    stage: int
+    last: bool
+    seed: int
+
+    @classmethod
+    def of(cls, simulator: NullSimulator, stage: int | None, *, max_seconds: float, seed: int) -> RiskStage:
+        """The one asked for, or the last one there is; None asks for the last."""
+        efforts = efforts_for(simulator, max_seconds)
+        last = len(efforts) - 1
+        chosen = last if stage is None else min(stage, last)
+        return cls(effort=efforts[chosen], stage=chosen, last=chosen == last, seed=seed)
+
+    def rng(self) -> np.random.Generator:
+        """The same figure whenever it is asked for."""
+        return np.random.default_rng([self.seed, self.stage])
+
+
+def efforts_for(simulator: NullSimulator, max_seconds: float) -> tuple[Effort, ...]:
+    """As many refinements as the expected time allows; raises where not even the first fits."""
+    if simulator.quick:
+        return COUNT_EFFORTS
+    assert isinstance(simulator, RowSimulator)  # noqa: S101  there are two kinds
+    allowed = [effort for effort in ROW_EFFORTS if effort.runs * simulator.seconds <= max_seconds]
+    if not allowed:
+        minutes = math.ceil(ROW_EFFORTS[0].runs * simulator.seconds / 60)
+        raise NotSimulatedError(
+            f"One run of this mechanism takes too long to repeat it {ROW_EFFORTS[0].runs} times: about {minutes:,} "
+            "minutes. Allow more time, or use a quicker mechanism."
+        )
+    return tuple(allowed)
