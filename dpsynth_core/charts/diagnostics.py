@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import pandas as pd
 
+from dpsynth_core.charts.classification import roc_area_chart
 from dpsynth_core.charts.coefficients import coefficient_chart
 from dpsynth_core.charts.columns import compare_chart
 from dpsynth_core.charts.overlays import box_chart, correlation_chart, ecdf_chart, pair_chart
@@ -94,4 +95,5 @@ PICTURES: dict[str, Pictures] = {
     "pmse": Pictures(overview=_pmse),
     "mmd": Pictures(overview=lambda results, _: [distance_chart(results)]),
     "regression": Pictures(overview=lambda results, _: [coefficient_chart(results)]),
+    "classification": Pictures(overview=lambda results, _: [roc_area_chart(results)]),
 }

@@ -18,6 +18,7 @@ DIAGNOSTICS: Registry[Diagnostic] = Registry(
         "mmd": "mmd.diagnostic:MMDDiagnostic",
         "mann_whitney": "mann_whitney:MannWhitneyDiagnostic",
         "regression": "regression:RegressionDiagnostic",
+        "classification": "classification:ClassificationDiagnostic",
     },
 )
 

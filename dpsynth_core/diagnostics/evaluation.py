@@ -91,6 +91,22 @@ def evaluate(
     return Evaluation(results=tuple(results))
 
 
+def evaluate_each(
+    private: PrivateTable,
+    tables: Sequence[tuple[pd.DataFrame, Sequence[str]]],
+    diagnostic: Diagnostic,
+    *,
+    progress: Progress = no_progress,
+) -> list[Result]:
+    """One diagnostic for several synthetic tables of the same original, each over columns of its own."""
+    return [
+        evaluate(private, table, [diagnostic], columns=columns, progress=part_of(progress, step, len(tables))).results[
+            0
+        ]
+        for step, (table, columns) in enumerate(tables)
+    ]
+
+
 def _configured(item: str | Diagnostic) -> Diagnostic:
     if isinstance(item, Diagnostic):
         return item

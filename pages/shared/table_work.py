@@ -237,6 +237,8 @@ class TableWork:
     """What the table is for, by the names in ``dpsynth_core.diagnostics.purposes``; none means anything. Public."""
     target: str = ""
     """The column that a model is to explain; empty where nobody has said. Public."""
+    label: str = ""
+    """The column that classifiers are to predict; empty where nobody has said. Public."""
     unopened: dict[int, str] = field(default_factory=dict)
     """Stored releases of this data set that are not among the runs, by charge: why not, in words."""
     replay: FalseDiscoveryReplay | None = None

@@ -14,6 +14,8 @@ from dpsynth_core.charts.scores import dot_chart
 from dpsynth_core.diagnostics import DIAGNOSTICS
 from dpsynth_core.diagnostics.base import INTERNAL
 from dpsynth_core.diagnostics.causes import concerned
+from dpsynth_core.diagnostics.classification import ClassificationDiagnostic
+from dpsynth_core.diagnostics.classifiers import CLASSIFIERS, QUICK
 from dpsynth_core.diagnostics.evaluation import Evaluation, evaluate
 from dpsynth_core.diagnostics.mann_whitney import group_columns
 from dpsynth_core.diagnostics.purposes import fitness_lines, overall
@@ -26,7 +28,16 @@ from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.private_table import PrivateTable
 from pages.shared.data.actions import load_example, load_upload
 from pages.shared.diagnostics import advice_view
-from pages.shared.diagnostics.actions import configured, examine, next_missing, start_advice, target_of
+from pages.shared.diagnostics.actions import (
+    CLASSIFYING,
+    classify,
+    configured,
+    examine,
+    label_of,
+    next_missing,
+    start_advice,
+    target_of,
+)
 from pages.shared.diagnostics.pvalues import RISK, ask, value_columns
 from pages.shared.session import Session
 from tests.waiting.jobs import finish
@@ -295,6 +306,51 @@ def test_the_regression_follows_the_target() -> None:
     diagnostic = next(each for each in later if each.key == "regression")
     assert isinstance(diagnostic, RegressionDiagnostic)
     assert diagnostic.outcome == "group", "later comparisons begin with it"
+
+
+def classified(session: Session) -> list[pd.DataFrame]:
+    return [evaluation["classification"].tables["classifiers"] for evaluation in evaluations(session)]
+
+
+def test_classifiers_follow_the_target_in_a_worker() -> None:
+    session = ready("teaching", 10.0)
+    app = diagnostics(session)
+    app.selectbox(key="target").set_value("group").run()
+    work = session_of(app).work
+    finish(work.tasks[CLASSIFYING].job)
+    app.run()
+    assert not app.exception
+    assert work.label == "group"
+    assert app.selectbox(key="label").value == "group"
+    result = work.runs[0].result
+    later = configured(result, target_of(work, result.schema.names), label_of(work, result.schema.names))
+    diagnostic = next(each for each in later if each.key == "classification")
+    assert isinstance(diagnostic, ClassificationDiagnostic)
+    assert diagnostic.label == "group", "later comparisons begin with it"
+
+
+def test_all_twelve_classifiers_can_be_asked_for_and_cancelled() -> None:
+    session = ready("teaching", 0.1, 10.0)
+    session.work.compared = [1, 2]
+    app = diagnostics(session)
+    assert [len(found) for found in classified(session_of(app))] == [2 * len(QUICK)] * 2
+    (button,) = (element for element in app.button if element.label.startswith("Train all twelve (about"))
+    app = button.click().run()
+    task = session_of(app).work.tasks[CLASSIFYING]
+    assert task.about == ("group", CLASSIFIERS)
+    assert task.expected is not None
+    task.cancel()
+    finish(task.job)
+    app.run()
+    assert any(element.value == "The training of classifiers was cancelled." for element in app.info)
+    assert [len(found) for found in classified(session_of(app))] == [2 * len(QUICK)] * 2, "nothing was lost"
+    again = classify(session_of(app).work, "group", CLASSIFIERS[:2])  # the quickest
+    assert again is not None
+    finish(again.job)
+    app.run()
+    assert not app.exception
+    assert [len(found) for found in classified(session_of(app))] == [4, 4], "every release that is compared"
+    assert any("held-out rows too" in element.value for element in app.caption)
 
 
 def test_what_became_better_is_said() -> None:

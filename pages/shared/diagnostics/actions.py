@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
-from dpsynth_core.diagnostics import DIAGNOSTICS, Diagnostic
-from dpsynth_core.diagnostics.evaluation import evaluate
+from dpsynth_core.diagnostics import DIAGNOSTICS, Diagnostic, Result
+from dpsynth_core.diagnostics.classification import ClassificationDiagnostic, can_be_label
+from dpsynth_core.diagnostics.classifiers import QUICK
+from dpsynth_core.diagnostics.evaluation import evaluate, evaluate_each
 from dpsynth_core.diagnostics.regression import RegressionDiagnostic
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.regression.design import can_be_outcome
@@ -19,7 +21,7 @@ from pages.shared.session import Session
 from pages.shared.table_work import ForecastRecord, RunRecord, TableWork
 from pages.shared.tasks import Task
 
-EXAMINATION, ADVICE = "examination", "advice"
+EXAMINATION, ADVICE, CLASSIFYING = "examination", "advice", "classifying"
 MAX_COMPARED = 4
 """Runs that fit side by side."""
 
@@ -40,7 +42,7 @@ def examine(work: TableWork, run: RunRecord, columns: tuple[str, ...]) -> Task:
         work.data.table,
         result.schema,
         result.tables[0],
-        configured(result, target_of(work, columns)),
+        configured(result, target_of(work, columns), label_of(work, columns)),
         about=(run, columns),
         store=lambda evaluation: run.evaluations.update({columns: evaluation}),
     )
@@ -64,12 +66,13 @@ def start_advice(session: Session, run: RunRecord) -> Task:
     return work.tasks.start(ADVICE, "The forecast", forecast_each, ways, about=scenario, store=store)
 
 
-def configured(outcome: RunResult, target: str = "") -> tuple[Diagnostic, ...]:
-    """Every diagnostic, with what it needs to know: the release's epsilon, its other tables, and the target."""
-    return tuple(
-        _regression(outcome, target or None) if key == RegressionDiagnostic.key else kind()
-        for key, kind in DIAGNOSTICS.items()
-    )
+def configured(outcome: RunResult, target: str = "", label: str = "") -> tuple[Diagnostic, ...]:
+    """Every diagnostic, with what it needs to know: the release's epsilon, its other tables, target and label."""
+    chosen: dict[str, Diagnostic] = {
+        RegressionDiagnostic.key: _regression(outcome, target or None),
+        ClassificationDiagnostic.key: ClassificationDiagnostic(label=label or None),
+    }
+    return tuple(chosen.get(key) or kind() for key, kind in DIAGNOSTICS.items())
 
 
 def target_of(work: TableWork, columns: tuple[str, ...]) -> str:
@@ -79,13 +82,22 @@ def target_of(work: TableWork, columns: tuple[str, ...]) -> str:
     return work.target if known and schema is not None and can_be_outcome(schema[work.target]) else ""
 
 
+def label_of(work: TableWork, columns: tuple[str, ...]) -> str:
+    """The column that classifiers are to predict, if somebody has named one that is among these and has labels."""
+    named = work.label or work.target
+    known = named in columns and work.schema is not None and named in work.schema.names
+    return named if known and work.schema is not None and can_be_label(work.schema[named]) else ""
+
+
 def choose_target(work: TableWork, target: str) -> None:
-    """Declare what a model is to explain; comparisons made before get a regression of it."""
+    """Declare what a model is to explain; comparisons made before get a regression of it, and classifiers of labels."""
     if target == work.target:
         return
     work.target = target
     if target:
         regress(work, target, ())
+        if work.schema is not None and can_be_label(work.schema[target]):
+            classify(work, target, QUICK)
 
 
 def _regression(
@@ -107,3 +119,43 @@ def regress(work: TableWork, outcome: str, predictors: tuple[str, ...]) -> None:
                 (again,) = evaluate(private, run.result.tables[0], [chosen], columns=columns).results
                 results = tuple(again if result.key == again.key else result for result in evaluation.results)
                 run.evaluations[columns] = replace(evaluation, results=results)
+
+
+def to_classify(work: TableWork, label: str) -> list[tuple[RunRecord, tuple[str, ...]]]:
+    """The comparisons that include a label, by run and columns."""
+    key = ClassificationDiagnostic.key
+    return [
+        (run, columns)
+        for run in work.runs
+        for columns, found in run.evaluations.items()
+        if key in found and label in columns
+    ]
+
+
+def classify(work: TableWork, label: str, classifiers: tuple[str, ...]) -> Task | None:
+    """Train classifiers of a label in a worker, for every comparison that includes it."""
+    schema, work.label = work.schema, label
+    asked = to_classify(work, label)
+    if schema is None or not asked:
+        return None
+    chosen = ClassificationDiagnostic(label=label, classifiers=classifiers)
+
+    def store(results: list[Result]) -> None:
+        for (run, columns), again in zip(asked, results, strict=True):
+            evaluation = run.evaluations[columns]
+            kept = tuple(again if result.key == again.key else result for result in evaluation.results)
+            run.evaluations[columns] = replace(evaluation, results=kept)
+
+    return work.tasks.start(
+        CLASSIFYING,
+        "The training of classifiers",
+        on_private_table,
+        evaluate_each,
+        work.data.table,
+        schema,
+        [(run.result.tables[0], columns) for run, columns in asked],
+        chosen,
+        about=(label, classifiers),
+        store=store,
+        expected=len(asked) * chosen.seconds(schema, work.n),
+    )

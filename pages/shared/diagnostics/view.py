@@ -16,6 +16,7 @@ from dpsynth_core.table.schema import Schema
 from pages.shared.buttons import clicked
 from pages.shared.diagnostics.actions import EXAMINATION, MAX_COMPARED, choose_target, examine, next_missing
 from pages.shared.diagnostics.advice_view import show_why
+from pages.shared.diagnostics.classification_view import show_classification
 from pages.shared.diagnostics.groups_view import show_groups
 from pages.shared.diagnostics.questions_view import show_questions
 from pages.shared.diagnostics.regression_view import show_regression
@@ -113,7 +114,7 @@ def ask_purposes(session: Session, schema: Schema) -> None:
         index=names.index(work.target) if work.target in names else None,
         key="target",
         placeholder="The column that is explained best",
-        help="The regression below explains this column.",
+        help="The regression below explains this column, and the classifiers predict it if it has labels.",
     )
     with errors_shown("This column cannot be explained."):
         choose_target(work, target or "")
@@ -269,5 +270,6 @@ EXTRAS: dict[str, Callable[[Session, RunRecord, Mapping[str, Result], bool], Non
     "pmse": _splits,
     "mann_whitney": _tests,
     "regression": show_regression,
+    "classification": show_classification,
 }
 """What some panels show or ask below their pictures."""
