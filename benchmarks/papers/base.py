@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -86,6 +87,31 @@ def _ignore(_: str) -> None:
     """The default: progress is not shown."""
 
 
+class ResultStore:
+    """Results that were computed before, one line of JSON each, so that a long run goes on where it was stopped."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._values: dict[str, Any] = {}
+        if path is not None and path.exists():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                try:
+                    entry = json.loads(line)
+                except json.JSONDecodeError:  # the run was stopped while it wrote this line
+                    continue
+                self._values[entry["key"]] = entry["value"]
+
+    def once(self, key: str, compute: Callable[[], Any]) -> Any:
+        """What is stored under a key; computed and stored if nothing is. Values must be what JSON can hold."""
+        if key not in self._values:
+            self._values[key] = value = compute()
+            if self._path is not None:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                with self._path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({"key": key, "value": value}) + "\n")
+        return self._values[key]
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """What an experiment is given."""
@@ -100,6 +126,8 @@ class RunOptions:
     """Divide every number of rows by this, for a quick look."""
     report: Callable[[str], None] = _ignore
     """Called with what is being done."""
+    store: ResultStore = field(default_factory=ResultStore)
+    """Where experiments that take long keep what they have computed."""
 
     def __post_init__(self) -> None:
         for parameter, value in (("reps", self.reps), ("shrink", self.shrink)):
@@ -110,6 +138,11 @@ class RunOptions:
     def seeds(self) -> list[int | None]:
         """One per repetition; None asks for release noise."""
         return [None if self.secure else seed for seed in range(self.reps)]
+
+    def once(self, key: str, compute: Callable[[], Any]) -> Any:
+        """A value of this experiment, from the store if it is there; a new noise source or size is a new value."""
+        where = f"shrink {self.shrink}, {'release' if self.secure else 'simulation'} noise"
+        return self.store.once(f"{key}; {where}", compute)
 
     def rows(self, number: int) -> int:
         """A number of rows, shrunk for a quick look."""

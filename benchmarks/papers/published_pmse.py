@@ -34,8 +34,6 @@ PRIOR_VARIANCE = 100_000.0
 FLAT_TAIL = 0.2
 """A walk whose score is above this draws tables that hardly overlap with the original one: it has left for the prior's
 flat tail, where the density is that of the prior. The largest pMSE is 0.25."""
-ATTEMPTS = 3
-"""Times that walks may be run on, twice as long each time, before the release is refused."""
 Score: TypeAlias = Callable[[FloatArray], FloatArray]
 """u(X, theta) of each line of parameters."""
 LABEL = "means, deviations and coefficients"
@@ -58,6 +56,27 @@ class RegressionChain:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WalkEnds:
+    """Where walks end and how well each end scores. As private as the rows until they are checked and paid for."""
+
+    chains: Chains
+    scores: FloatArray
+    """u(X, theta) at the end of every walk."""
+
+    def check(self) -> None:
+        """Refuse what cannot be called a draw, and what was drawn from the prior's tail."""
+        worst = float(self.scores.max())
+        if worst > FLAT_TAIL:
+            raise DPSynthError(
+                f"A walk has left for the flat tail of the prior: its rows have a pMSE of {worst:.2f} of "
+                "at most 0.25, so they share next to nothing with the original. At this epsilon the paper's density "
+                "has most of its weight there. Raise epsilon, or use PMSE, whose prior follows the declared bounds."
+            )
+        if not self.chains.agree:
+            raise DPSynthError("The random walks do not agree, so where they ended cannot be called a draw.")
+
+
+@dataclass(frozen=True, kw_only=True)
 class PublishedPMSE(Mechanism):
     """Algorithm 2 with the choices of the paper's sections 5 to 7."""
 
@@ -76,6 +95,8 @@ class PublishedPMSE(Mechanism):
     chains: int = 4
     steps: int = 2_000
     """Of each chain, half of them to warm up."""
+    attempts: int = 3
+    """Times that walks may be run on, twice as long each time, before the release is refused."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -84,6 +105,7 @@ class PublishedPMSE(Mechanism):
         check_int("draws", self.draws, 1, 100)
         check_int("chains", self.chains, 2, 64)
         check_int("steps", self.steps, 200, 10**6)
+        check_int("attempts", self.attempts, 1, 10)
 
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:  # noqa: ARG003
@@ -111,8 +133,24 @@ class PublishedPMSE(Mechanism):
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> RegressionChain:
         """Draw theta from Equation 2, times the flat prior."""
+        ends = self.walk_ends(table, noise, progress)
+        ends.check()
+        return RegressionChain(columns=_numbers(table.schema), theta=ends.chains.state)
+
+    def walk_ends(
+        self,
+        table: PrivateTable,
+        noise: Noise,
+        progress: Progress = no_progress,
+        *,
+        begin_at: FloatArray | None = None,
+    ) -> WalkEnds:
+        """Where every walk ends, whether or not they agree: with l walks, the paper's l draws at this epsilon each.
+
+        Walks begin within the declared bounds, or all at ``begin_at``, which must not come from the rows.
+        """
         columns = _numbers(table.schema)
-        original = pd.DataFrame({name: table.positions(name).values.astype(np.float64) for name in columns})
+        original = np.column_stack([table.positions(name).values.astype(np.float64) for name in columns])
         # Drawn once, before any score: u is then a fixed function of the parameters.
         z = _normal(noise, (self.draws, len(columns), table.n))
 
@@ -121,6 +159,8 @@ class PublishedPMSE(Mechanism):
             return np.array([np.mean([self._pmse(original, _rows(line, draw)) for draw in z]) for line in lines])
 
         starts = _starts(table.schema, self.chains, noise)
+        if begin_at is not None:
+            starts = np.tile(begin_at, (self.chains, 1))
         walked = partial(self._walk, expected_pmse, starts, progress)
         # Theorem 2 of the paper: Delta u = 1/n. Under optimal trees it would be half of that.
         chains: Chains = noise.metropolis(
@@ -130,8 +170,7 @@ class PublishedPMSE(Mechanism):
             epsilon=noise.budget.epsilon,
             label=LABEL,
         )
-        self._check(chains, expected_pmse(chains.states))
-        return RegressionChain(columns=columns, theta=chains.state)
+        return WalkEnds(chains=chains, scores=expected_pmse(chains.states))
 
     def _walk(
         self, expected_pmse: Score, starts: FloatArray, progress: Progress, generator: np.random.Generator, scale: float
@@ -147,7 +186,7 @@ class PublishedPMSE(Mechanism):
             progress("Walking", walked.done)
 
         state, spread = starts, 0.1 * np.abs(starts).mean(axis=0)
-        for attempt in range(ATTEMPTS):
+        for attempt in range(self.attempts):
             chains = walk(
                 log_density,
                 state,
@@ -162,20 +201,8 @@ class PublishedPMSE(Mechanism):
                 break
         return chains
 
-    def _check(self, chains: Chains, scores: FloatArray) -> None:
-        """Refuse what cannot be called a draw, and what was drawn from the prior's tail."""
-        if float(scores.max()) > FLAT_TAIL:
-            raise DPSynthError(
-                f"A walk has left for the flat tail of the prior: its rows have a pMSE of {float(scores.max()):.2f} of "
-                "at most 0.25, so they share next to nothing with the original. At this epsilon the paper's density "
-                "has most of its weight there. Raise epsilon, or use PMSE, whose prior follows the declared bounds."
-            )
-        if not chains.agree:
-            raise DPSynthError("The random walks do not agree, so where they ended cannot be called a draw.")
-
-    def _pmse(self, original: pd.DataFrame, rows: FloatArray) -> float:
-        made = pd.DataFrame(dict(zip(original.columns, rows, strict=True)))
-        return cart_pmse(original, made, cp=self.cp, maxdepth=self.depth)
+    def _pmse(self, original: FloatArray, rows: FloatArray) -> float:
+        return cart_pmse(original, rows.T, cp=self.cp, maxdepth=self.depth)
 
 
 def _numbers(schema: Schema) -> tuple[str, ...]:

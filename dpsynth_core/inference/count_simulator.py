@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray
-from dpsynth_core.inference.histograms import HISTOGRAMS, SmoothedCounts, law_of
+from dpsynth_core.inference.histograms import SmoothedCounts, is_histogram, law_of
 from dpsynth_core.inference.nuisance import Nuisance
 from dpsynth_core.inference.null_simulation import (
     ESTIMATION_ROUNDS,
@@ -142,7 +142,7 @@ def count_cells_of(
     mechanism: Mechanism, schema: Schema, test: NullTest, n: int, epsilon: Fraction
 ) -> CountCells | None:
     """The law of a histogram mechanism on the test's two columns; None where other columns share its noise."""
-    if not isinstance(mechanism, HISTOGRAMS):
+    if not is_histogram(mechanism):
         return None
     grid = Grid.of(schema, mechanism.bins)
     axes = {axis.column.name: axis for axis in grid.axes}

@@ -22,7 +22,7 @@ from dpsynth_core.inference.count_simulator import CountSimulator
 from dpsynth_core.inference.dp_mann_whitney import DELTA, dp_pvalues
 from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.group_test import GroupTest
-from dpsynth_core.inference.histograms import HISTOGRAMS, GroupIndices, HistogramLaw, law_of
+from dpsynth_core.inference.histograms import GroupIndices, HistogramLaw, is_histogram, law_of
 from dpsynth_core.inference.mann_whitney import GroupsError, mann_whitney_counts
 from dpsynth_core.inference.plausible_nulls import FEWEST
 from dpsynth_core.inference.populations import GROUP, LOWER, UPPER, VALUE, Population, populations
@@ -195,7 +195,7 @@ class Experiment:
         return out
 
     def _law(self, n: int) -> HistogramLaw | None:
-        if not isinstance(self.mechanism, HISTOGRAMS):
+        if not is_histogram(self.mechanism):
             return None
         return law_of(self.mechanism, (2, self.mechanism.bins or self.bins), n, Fraction(self.budget.epsilon))
 

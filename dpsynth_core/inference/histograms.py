@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -191,11 +191,16 @@ def _dot(counts: FloatArray, slopes: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("...i,...i->...", counts, slopes), dtype=np.float64)
 
 
+def is_histogram(mechanism: object) -> TypeGuard[PerturbedHistogram | KDGrid | SmoothedHistogram]:
+    """Whether a mechanism's releases are known by their counts: not where it chooses its cells by the rows."""
+    return isinstance(mechanism, HISTOGRAMS) and not (isinstance(mechanism, KDGrid) and mechanism.chooses_bins)
+
+
 def law_of(
     mechanism: Mechanism, shape: tuple[int, int], n: int, epsilon: Fraction, *, group_first: bool = True
 ) -> HistogramLaw | None:
     """The law of a histogram mechanism on a table of a group and a value, epsilon per row; None for any other."""
-    if not isinstance(mechanism, HISTOGRAMS):
+    if not is_histogram(mechanism):
         return None
     rows, centre = mechanism.rows or n, mechanism.placement == "centre"
     table: dict[str, Any] = {"shape": shape, "n": n, "rows": rows, "centre": centre, "group_first": group_first}

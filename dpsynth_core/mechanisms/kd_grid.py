@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import ClassVar, Literal, Self
 
-from dpsynth_core.errors import check_choice, check_int
+from dpsynth_core.errors import check_between, check_choice, check_int
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.parameters import PLACEMENTS, setting
 from dpsynth_core.mechanisms.partition.grid import MOST_BINS, Grid, noisy_grid
 from dpsynth_core.mechanisms.partition.model import PartitionModel
+from dpsynth_core.mechanisms.partition.resolution import COARSEST, Resolution, choose_resolution, resolutions
 from dpsynth_core.mechanisms.partition.thresholds import spurious_threshold
-from dpsynth_core.mechanisms.plan import Plan, counting_plan
+from dpsynth_core.mechanisms.plan import Plan, Stage, counting_plan
 from dpsynth_core.privacy.budget import Amount, Budget, exact
 from dpsynth_core.privacy.laplace import HISTOGRAM_SENSITIVITY
 from dpsynth_core.privacy.noise import Noise
@@ -22,6 +24,11 @@ from dpsynth_core.table.schema import Schema
 
 MOST_CELLS = 2**62
 MOST_INVENTED = 5_000_000
+MIN_ROWS_TO_CHOOSE = 400
+"""Rows times epsilon from which a paid choice of the bins was better on simulated tables than the rule."""
+ROWS_FOR_CHOICE = 100
+"""Rows times epsilon that the choice should get."""
+MIN_CHOICE_SHARE, MAX_CHOICE_SHARE = 0.05, 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +49,9 @@ class KDGrid(Mechanism):
     paper: ClassVar[str] = "Kreačić et al. (2023), Algorithms 1 and 5."
 
     bins: int | None = setting(None, title="Bins per numeric column")
-    """Cells along every numeric column (R/w). None: as declared in the schema."""
+    """Cells along every numeric column (R/w). None: chosen privately, or as declared where no share is set aside."""
+    choice_share: float = setting(0.0, title="Share for choosing the bins")
+    """Share of epsilon with which the number of bins is chosen, if it is not given. Zero: the declared bins."""
     threshold: int | None = setting(None, title="Fewest rows to keep a cell")
     """Smallest noisy count that is kept (t). None: empty cells invent at most one row in a hundred."""
     placement: Literal["uniform", "centre"] = setting("uniform", advanced=True, labels=PLACEMENTS)
@@ -52,11 +61,25 @@ class KDGrid(Mechanism):
         super().__post_init__()
         check_int("bins", self.bins, 1, 65_536, optional=True)
         check_int("threshold", self.threshold, 1, 10**9, optional=True)
+        if self.choice_share:
+            check_between("choice_share", self.choice_share, 0, 0.9)
         check_choice("placement", self.placement, ("uniform", "centre"))
+
+    @property
+    def chooses_bins(self) -> bool:
+        """Whether part of epsilon goes to choosing the number of bins; the counts' law then depends on the rows."""
+        return self.bins is None and self.choice_share > 0
 
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:  # noqa: ARG003  takes no delta
-        bins = balanced_bins(schema, n, epsilon)
+        bins, rows = balanced_bins(schema, n, epsilon), n * float(exact(epsilon, parameter="epsilon"))
+        if rows >= MIN_ROWS_TO_CHOOSE and all(column.is_numeric for column in schema):
+            share = round(min(MAX_CHOICE_SHARE, max(MIN_CHOICE_SHARE, ROWS_FOR_CHOICE / rows)), 2)
+            return cls(
+                choice_share=share,
+                reason=f"{share:.0%} of epsilon goes to choosing how finely to cut: rows that fill a small part of the "
+                f"domain deserve smaller cells. Rows spread over all of it would get about {bins} bins per column.",
+            )
         return cls(
             bins=bins,
             reason=f"{bins} bins per numeric column: with more, cells with few rows would be lost to the noise; with "
@@ -67,29 +90,63 @@ class KDGrid(Mechanism):
     @classmethod
     def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:
         """Also with the lowest threshold, where empty cells invent the most."""
-        return {**super().audited(schema, n, epsilon), "invents": cls(bins=6, threshold=1)}
+        return {
+            **super().audited(schema, n, epsilon),
+            "invents": cls(bins=6, threshold=1),
+            "chooses": cls(choice_share=0.5),
+        }
 
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
-        """One paid step: the counts of all cells."""
-        grid = Grid.of(schema, self.bins, most=MOST_CELLS)
-        return counting_plan(grid.shape, n, budget.epsilon, sensitivity=HISTOGRAM_SENSITIVITY)
+        """The counts of all cells; before them, where it is paid for, the choice of the cells."""
+        if not self.chooses_bins:
+            grid = Grid.of(schema, self.bins, most=MOST_CELLS)
+            return counting_plan(grid.shape, n, budget.epsilon, sensitivity=HISTOGRAM_SENSITIVITY)
+        choosing, counting = self._shares(budget)
+        grid = Grid.of(schema, balanced_bins(schema, n, counting), most=MOST_CELLS)
+        plan = counting_plan(grid.shape, n, counting, sensitivity=HISTOGRAM_SENSITIVITY)
+        choice = Stage(label="how finely to cut", epsilon=choosing, scale=None)
+        candidates = len({candidate.bins for candidate in self._candidates(schema, n, counting)})
+        return replace(plan, stages=(choice, *plan.stages), values=plan.values * candidates)
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
-        grid = Grid.of(table.schema, self.bins, most=MOST_CELLS)
-        progress("Counting the cells", 0.0)
-        scale = HISTOGRAM_SENSITIVITY / noise.budget.epsilon
-        threshold = self.threshold or spurious_threshold(grid.cells, table.n, scale)
+        bins, threshold, epsilon = self.bins, self.threshold, noise.budget.epsilon
+        if self.chooses_bins:
+            choosing, epsilon = self._shares(noise.budget)
+            candidates = self._candidates(table.schema, table.n, epsilon)
+            chosen = choose_resolution(table, candidates, noise, epsilon=choosing, progress=progress)
+            bins, threshold = chosen.bins, chosen.threshold
+        grid = Grid.of(table.schema, bins, most=MOST_CELLS)
+        progress("Counting the cells", 0.5 if self.chooses_bins else 0.0)
         cells, counts = noisy_grid(
-            grid, table, noise, threshold=threshold, label="counts of all cells", most=MOST_INVENTED
+            grid,
+            table,
+            noise,
+            threshold=threshold or spurious_threshold(grid.cells, table.n, HISTOGRAM_SENSITIVITY / epsilon),
+            label="counts of all cells",
+            most=MOST_INVENTED,
+            epsilon=epsilon,
         )
         return grid.model(cells, counts, rows=table.n, centre=self.placement == "centre")
+
+    def _shares(self, budget: Budget) -> tuple[Fraction, Fraction]:
+        """Epsilon for the choice of the cells, and for their counts."""
+        share = exact(self.choice_share, parameter="choice_share")
+        return budget.epsilon * share, budget.epsilon * (1 - share)
+
+    def _candidates(self, schema: Schema, n: int, epsilon: Fraction) -> tuple[Resolution, ...]:
+        """What is chosen from, by public facts: grids around the one that suits rows spread over the whole domain."""
+        around = balanced_bins(schema, n, epsilon)
+        most = MOST_CELLS if self.threshold is None else MOST_INVENTED
+        Grid.of(schema, max(2, round(around * COARSEST)), most=most)  # refused here if even the coarsest is too large
+        scale = HISTOGRAM_SENSITIVITY / epsilon
+        return resolutions(schema, n, around=around, scale=scale, threshold=self.threshold, most=most)
 
 
 def balanced_bins(schema: Schema, n: int, epsilon: Amount) -> int:
     """Bins along every numeric column at which the width of a cell costs as much as noise and threshold do.
 
     Moving a row within its cell costs up to its diagonal, sqrt(d) / bins of the range; noise and threshold cost each of
-    bins^d cells about 1/epsilon rows of the n (docs/results.md). Labels divide the rows.
+    bins^d cells about 1/epsilon rows of the n (docs/results/kd_trees.md). Labels divide the rows.
     """
     numeric = sum(column.is_numeric for column in schema)
     labels = math.prod(column.size for column in schema if not column.is_numeric)

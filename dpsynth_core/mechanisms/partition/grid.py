@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -70,10 +71,21 @@ class Grid:
 
 
 def noisy_grid(
-    grid: Grid, table: PrivateTable, noise: Noise, *, threshold: int, label: str, most: int
+    grid: Grid,
+    table: PrivateTable,
+    noise: Noise,
+    *,
+    threshold: int,
+    label: str,
+    most: int,
+    epsilon: Fraction | None = None,
 ) -> tuple[IntArray, IntArray]:
-    """Cells whose noisy count reaches the threshold, and those counts: Kreačić et al., Algorithms 1 and 5."""
-    scale = HISTOGRAM_SENSITIVITY / noise.budget.epsilon
+    """Cells whose noisy count reaches the threshold, and those counts: Kreačić et al., Algorithms 1 and 5.
+
+    The counts cost ``epsilon``, all of the budget unless it is given.
+    """
+    epsilon = epsilon or noise.budget.epsilon
+    scale = HISTOGRAM_SENSITIVITY / epsilon
     invented = grid.cells * math.exp(-threshold / scale)
     if invented > most:
         raise ParameterError(
@@ -91,7 +103,7 @@ def noisy_grid(
         threshold=threshold,
         pick=_picker(grid.cells, flat, noise),
         sensitivity=HISTOGRAM_SENSITIVITY,
-        epsilon=noise.budget.epsilon,
+        epsilon=epsilon,
         label=label,
     )
     kept = noisy.values >= threshold

@@ -17,7 +17,7 @@ from dpsynth_core.diagnostics.mann_whitney import default_pair
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.experiments import error_rates
 from dpsynth_core.inference.group_comparison import GroupComparison
-from dpsynth_core.inference.histograms import HISTOGRAMS
+from dpsynth_core.inference.histograms import is_histogram
 from dpsynth_core.inference.populations import populations
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.privacy.budget import Budget
@@ -98,7 +98,7 @@ class AnalystPanel:
         groups, _ = populations(n1=n // 2, n2=n - n // 2, effect=1.0)
         schema = groups.schema(VALUE_CELLS)
         mechanism = MECHANISMS[key].suggest(schema, n, budget.epsilon)
-        if isinstance(mechanism, HISTOGRAMS):
+        if is_histogram(mechanism):
             each = min(max(ANALYSED_ROWS // n, MIN_QUICK), MAX_QUICK)
             return cls(mechanism=mechanism, budget=budget, n=n, each=each, seconds=0.0)
         pair_seconds = 2 * mechanism.plan(schema, n, budget).seconds_again

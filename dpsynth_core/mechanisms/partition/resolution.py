@@ -1,0 +1,96 @@
+"""How finely to cut a thresholded grid, chosen privately (docs/proofs.md, "How finely to cut a grid")."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dpsynth_core.arrays import IntArray
+from dpsynth_core.mechanisms.partition.grid import MOST_BINS, Grid
+from dpsynth_core.mechanisms.partition.thresholds import invented_rows, spurious_threshold
+from dpsynth_core.privacy.noise import Noise
+from dpsynth_core.progress import Progress
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
+
+WIDTH_COST = 3.0
+"""Share of rows that a cell as wide as the range costs; settled on simulated tables (docs/results/kd_trees.md)."""
+SHARES = (0.01, 0.005, 0.0025)
+"""Of the rows that empty cells may invent: thresholds to choose from."""
+STEPS_PER_DOUBLING = 4
+COARSEST, FINEST = 1 / 4, 8.0
+"""Of the bins to choose from, as multiples of the bins that suit rows spread over the whole domain."""
+LOSS_SENSITIVITY = 2
+"""One replaced row moves two counts by one each, and with them ``rows_at_risk`` by at most two."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resolution:
+    """A grid and a threshold that could be used."""
+
+    bins: int
+    """Along every numeric column."""
+    threshold: int
+    public_cost: int
+    """Rows that its width and its empty cells cost: a matter of public facts."""
+
+
+def resolutions(
+    schema: Schema, n: int, *, around: int, scale: Fraction, threshold: int | None, most: int
+) -> tuple[Resolution, ...]:
+    """Grids from a quarter to eight times ``around`` bins, each with a few thresholds, or the given one.
+
+    Args:
+        schema: Public facts about the columns.
+        n: Rows.
+        around: Bins along every numeric column that suit rows spread over the whole domain.
+        scale: Of the noise on the counts.
+        threshold: The only one to be tried; None for a few.
+        most: Cells that a grid may have.
+    """
+    found: dict[tuple[int, int], Resolution] = {}
+    steps = round(math.log2(FINEST / COARSEST) * STEPS_PER_DOUBLING)
+    for step in range(steps + 1):
+        bins = max(2, min(round(around * COARSEST * 2 ** (step / STEPS_PER_DOUBLING)), MOST_BINS))
+        cells = Grid.of(schema, bins).cells
+        if cells > most:
+            break
+        tried = [spurious_threshold(cells, n, scale, share=share) for share in SHARES]
+        for value in tried if threshold is None else [threshold]:
+            cost = n * WIDTH_COST / bins + invented_rows(cells, value, scale)
+            found[bins, value] = Resolution(bins=bins, threshold=value, public_cost=math.ceil(min(cost, 2 * n)))
+    return tuple(found.values())
+
+
+def rows_at_risk(counts: IntArray, threshold: int) -> int:
+    """About how many rows lie in cells that noise and threshold may empty: private.
+
+    All rows of a cell up to the threshold; from there on fewer, none from twice the threshold. The rows of cells below
+    the threshold alone would say it more directly, but one row could move that by a whole threshold.
+
+    Example:
+        >>> rows_at_risk(np.array([2, 5, 8, 30]), 5)
+        9
+    """
+    return int(np.minimum(counts, np.maximum(2 * threshold - counts, 0)).sum())
+
+
+def choose_resolution(
+    table: PrivateTable, candidates: Sequence[Resolution], noise: Noise, *, epsilon: Fraction, progress: Progress
+) -> Resolution:
+    """The candidate that costs the fewest rows, up to noise."""
+    scores, counted = [], {}
+    for i, candidate in enumerate(candidates):
+        progress("Choosing how finely to cut", 0.5 * i / len(candidates))
+        if candidate.bins not in counted:
+            counted = {candidate.bins: Grid.of(table.schema, candidate.bins).count(table)[1]}
+        # Whole numbers, so that no rounding adds to the sensitivity.
+        scores.append(-candidate.public_cost - rows_at_risk(counted[candidate.bins], candidate.threshold))
+    chosen = noise.permute_and_flip(
+        np.array(scores, dtype=np.int64), sensitivity=LOSS_SENSITIVITY, epsilon=epsilon, label="how finely to cut"
+    )
+    return candidates[chosen]
