@@ -192,8 +192,8 @@ def _dot(counts: FloatArray, slopes: FloatArray) -> FloatArray:
 
 
 def is_histogram(mechanism: object) -> TypeGuard[PerturbedHistogram | KDGrid | SmoothedHistogram]:
-    """Whether a mechanism's releases are known by their counts: not where it chooses its cells by the rows."""
-    return isinstance(mechanism, HISTOGRAMS) and not (isinstance(mechanism, KDGrid) and mechanism.chooses_bins)
+    """Whether a mechanism's releases are known by their counts: not where cells are chosen or share their rows."""
+    return isinstance(mechanism, HISTOGRAMS) and not (isinstance(mechanism, KDGrid) and not mechanism.plain)
 
 
 def law_of(

@@ -7,12 +7,19 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Literal, Self
 
+from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.errors import check_between, check_choice, check_int
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.parameters import PLACEMENTS, setting
 from dpsynth_core.mechanisms.partition.grid import MOST_BINS, Grid, noisy_grid
 from dpsynth_core.mechanisms.partition.model import PartitionModel
-from dpsynth_core.mechanisms.partition.resolution import COARSEST, Resolution, choose_resolution, resolutions
+from dpsynth_core.mechanisms.partition.resolution import (
+    COARSEST,
+    Resolution,
+    choose_resolution,
+    resolutions,
+    with_lost_rows,
+)
 from dpsynth_core.mechanisms.partition.thresholds import spurious_threshold
 from dpsynth_core.mechanisms.plan import Plan, Stage, counting_plan
 from dpsynth_core.privacy.budget import Amount, Budget, exact
@@ -54,6 +61,9 @@ class KDGrid(Mechanism):
     """Share of epsilon with which the number of bins is chosen, if it is not given. Zero: the declared bins."""
     threshold: int | None = setting(None, title="Fewest rows to keep a cell")
     """Smallest noisy count that is kept (t). None: empty cells invent at most one row in a hundred."""
+    spread_lost: bool = setting(False, title="Return rows that were lost", advanced=True)
+    """Whether rows that fell below the threshold go to the dropped cells beside kept ones, in up to three numeric
+    columns. Otherwise all kept cells grow by the same factor."""
     placement: Literal["uniform", "centre"] = setting("uniform", advanced=True, labels=PLACEMENTS)
     """Where a row lies in its cell: anywhere, or in the middle."""
 
@@ -67,8 +77,13 @@ class KDGrid(Mechanism):
 
     @property
     def chooses_bins(self) -> bool:
-        """Whether part of epsilon goes to choosing the number of bins; the counts' law then depends on the rows."""
+        """Whether part of epsilon goes to choosing the number of bins."""
         return self.bins is None and self.choice_share > 0
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is noise and threshold on a fixed grid and nothing else, so that its law is that of its counts."""
+        return not (self.chooses_bins or self.spread_lost)
 
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:  # noqa: ARG003  takes no delta
@@ -77,6 +92,7 @@ class KDGrid(Mechanism):
             share = round(min(MAX_CHOICE_SHARE, max(MIN_CHOICE_SHARE, ROWS_FOR_CHOICE / rows)), 2)
             return cls(
                 choice_share=share,
+                spread_lost=True,
                 reason=f"{share:.0%} of epsilon goes to choosing how finely to cut: rows that fill a small part of the "
                 f"domain deserve smaller cells. Rows spread over all of it would get about {bins} bins per column.",
             )
@@ -117,16 +133,15 @@ class KDGrid(Mechanism):
             bins, threshold = chosen.bins, chosen.threshold
         grid = Grid.of(table.schema, bins, most=MOST_CELLS)
         progress("Counting the cells", 0.5 if self.chooses_bins else 0.0)
+        threshold = threshold or spurious_threshold(grid.cells, table.n, HISTOGRAM_SENSITIVITY / epsilon)
+        label = "counts of all cells"
         cells, counts = noisy_grid(
-            grid,
-            table,
-            noise,
-            threshold=threshold or spurious_threshold(grid.cells, table.n, HISTOGRAM_SENSITIVITY / epsilon),
-            label="counts of all cells",
-            most=MOST_INVENTED,
-            epsilon=epsilon,
+            grid, table, noise, threshold=threshold, label=label, most=MOST_INVENTED, epsilon=epsilon
         )
-        return grid.model(cells, counts, rows=table.n, centre=self.placement == "centre")
+        weights: FloatArray | IntArray = counts
+        if self.spread_lost:
+            cells, weights = with_lost_rows(grid, cells, counts, rows=table.n, threshold=threshold)
+        return grid.model(cells, weights, rows=table.n, centre=self.placement == "centre")
 
     def _shares(self, budget: Budget) -> tuple[Fraction, Fraction]:
         """Epsilon for the choice of the cells, and for their counts."""

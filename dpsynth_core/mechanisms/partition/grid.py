@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpsynth_core.arrays import IntArray
+from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.mechanisms.partition.axis import Axis
 from dpsynth_core.mechanisms.partition.model import PartitionModel
@@ -66,7 +66,7 @@ class Grid:
         full[tuple(cells.T)] = counts
         return full
 
-    def model(self, cells: IntArray, weights: IntArray, *, rows: int, centre: bool) -> PartitionModel:
+    def model(self, cells: IntArray, weights: IntArray | FloatArray, *, rows: int, centre: bool) -> PartitionModel:
         return PartitionModel.of(self.axes, cells, cells + 1, weights.astype(np.float64), rows=rows, centre=centre)
 
 

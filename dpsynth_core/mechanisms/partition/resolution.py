@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpsynth_core.arrays import IntArray
+from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.mechanisms.partition.grid import MOST_BINS, Grid
 from dpsynth_core.mechanisms.partition.thresholds import invented_rows, spurious_threshold
 from dpsynth_core.privacy.noise import Noise
@@ -24,6 +25,10 @@ SHARES = (0.01, 0.005, 0.0025)
 STEPS_PER_DOUBLING = 4
 COARSEST, FINEST = 1 / 4, 8.0
 """Of the bins to choose from, as multiples of the bins that suit rows spread over the whole domain."""
+MIN_NEIGHBOURS = 2
+"""Kept cells beside a dropped one that make it likely to hold rows: one alone may be noise."""
+MAX_SPREAD_COLUMNS = 3
+"""Numeric columns up to which neighbours are looked for: their number grows threefold with each."""
 LOSS_SENSITIVITY = 2
 """One replaced row moves two counts by one each, and with them ``rows_at_risk`` by at most two."""
 
@@ -77,6 +82,40 @@ def rows_at_risk(counts: IntArray, threshold: int) -> int:
         9
     """
     return int(np.minimum(counts, np.maximum(2 * threshold - counts, 0)).sum())
+
+
+def with_lost_rows(
+    grid: Grid, cells: IntArray, counts: IntArray, *, rows: int, threshold: int
+) -> tuple[IntArray, FloatArray]:
+    """The kept cells, and dropped cells beside them, which get the rows that are missing from the total.
+
+    Only the edges of a crowd are dropped for having few rows, so what is missing lies next to what was kept. A dropped
+    cell with two kept neighbours or more gets a share by their number, up to the threshold. Uses released counts and
+    the public number of rows alone.
+    """
+    weights = counts.astype(np.float64)
+    numeric = [i for i, axis in enumerate(grid.axes) if axis.column.is_numeric]
+    lost = rows - float(weights.sum())
+    if lost <= 0 or not len(cells) or not 1 <= len(numeric) <= MAX_SPREAD_COLUMNS:
+        return cells, weights
+    ends = np.array([grid.axes[i].slots for i in numeric])  # a missing value has no neighbours
+    inside = cells[(cells[:, numeric] < ends).all(axis=1)]
+    found = []
+    for offset in itertools.product((-1, 0, 1), repeat=len(numeric)):
+        moved = inside.copy()
+        moved[:, numeric] += np.array(offset)
+        if any(offset):
+            found.append(moved[((moved[:, numeric] >= 0) & (moved[:, numeric] < ends)).all(axis=1)])
+    flat = np.ravel_multi_index(tuple(np.concatenate(found).T), grid.shape)
+    beside, neighbours = np.unique(flat, return_counts=True)
+    kept = np.ravel_multi_index(tuple(cells.T), grid.shape)
+    dropped = ~np.isin(beside, kept) & (neighbours >= MIN_NEIGHBOURS)
+    beside, neighbours = beside[dropped], neighbours[dropped]
+    if not len(beside):
+        return cells, weights
+    share = np.minimum(lost * neighbours / neighbours.sum(), threshold)
+    extra = np.column_stack(np.unravel_index(beside, grid.shape)).astype(np.int64)
+    return np.concatenate([cells, extra]), np.append(weights, share)
 
 
 def choose_resolution(
