@@ -48,9 +48,7 @@ class Curve:
 _PERTURBED = PerturbedHistogram(placement="centre")
 _SMOOTHED = SmoothedHistogram(placement="centre")
 _PGM = PrivatePGM(kind_of_noise="laplace", placement="centre")
-_MWEM = MWEM(workload="intervals", rounds=10, passes=10, step="paper", estimate="last", placement="centre")
-"""As the paper ran it: the defaults of its software, 10 rounds and 10 repetitions over every interval. That software
-selects by noisy maximum; here the exponential mechanism does."""
+_MWEM = MWEM(**MWEM.presets["Montoya Perez et al. (2024)"])
 _PAPER = replace(_SMOOTHED, smoothing="paper")
 
 ORIGINAL_SIZES: tuple[Curve, ...] = (

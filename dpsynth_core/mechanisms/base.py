@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar, Literal, Protocol, Self, get_args, get_origin, get_type_hints
@@ -49,6 +50,8 @@ class Mechanism(ABC):
     """Times that the quick audit runs it on each of two neighbouring tables; 0 where one run takes too long, so that
     only its draws are attacked, one by one."""
 
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Parameters with which a paper ran it, by the paper's short name; all others stay as suggested."""
     counts_cells: ClassVar[bool] = True
     """Whether it rests on counts over cells of the domain; if not, it fits a model of another kind."""
 

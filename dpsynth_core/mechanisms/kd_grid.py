@@ -31,11 +31,10 @@ from dpsynth_core.table.schema import Schema
 
 MOST_CELLS = 2**62
 MOST_INVENTED = 5_000_000
-MIN_ROWS_TO_CHOOSE = 400
-"""Rows times epsilon from which a paid choice of the bins was better on simulated tables than the rule."""
-ROWS_FOR_CHOICE = 100
-"""Rows times epsilon that the choice should get."""
-MIN_CHOICE_SHARE, MAX_CHOICE_SHARE = 0.05, 0.2
+MIN_ROWS_TO_CHOOSE = 5_000
+"""Rows times epsilon from which a paid choice of the bins is suggested; with fewer, its own noise costs too much."""
+CHOICE_SHARE = 0.05
+"""Of epsilon, where it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,13 +87,14 @@ class KDGrid(Mechanism):
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:  # noqa: ARG003  takes no delta
         bins, rows = balanced_bins(schema, n, epsilon), n * float(exact(epsilon, parameter="epsilon"))
-        if rows >= MIN_ROWS_TO_CHOOSE and all(column.is_numeric for column in schema):
-            share = round(min(MAX_CHOICE_SHARE, max(MIN_CHOICE_SHARE, ROWS_FOR_CHOICE / rows)), 2)
+        plane = len(schema.columns) > 1 and all(column.is_numeric for column in schema)
+        if plane and rows >= MIN_ROWS_TO_CHOOSE:
             return cls(
-                choice_share=share,
+                choice_share=CHOICE_SHARE,
                 spread_lost=True,
-                reason=f"{share:.0%} of epsilon goes to choosing how finely to cut: rows that fill a small part of the "
-                f"domain deserve smaller cells. Rows spread over all of it would get about {bins} bins per column.",
+                reason=f"{CHOICE_SHARE:.0%} of epsilon goes to choosing how finely to cut: rows that fill a small part "
+                f"of the domain deserve smaller cells. Rows spread over all of it would get about {bins} bins per "
+                "column.",
             )
         return cls(
             bins=bins,

@@ -116,6 +116,20 @@ def test_a_changed_parameter_is_kept_and_can_be_reset() -> None:
     assert not session.settings.changed.get("kd_tree")
 
 
+@pytest.mark.parametrize("key", [key for key, kind in MECHANISMS.items() if kind.presets])
+def test_a_papers_settings_are_one_click_away_and_can_be_left(key: str) -> None:
+    session = ready()
+    session.settings.pick(key)
+    session.settings.changed[key] = {"rows": 77}
+    (preset,) = MECHANISMS[key].presets.values()
+    app = settled(mechanism_page(session).button(key="preset_0").click().run())
+    mechanism = session_of(app).settings.mechanism(session.schema, 500)  # type: ignore[arg-type]
+    assert {name: getattr(mechanism, name) for name in preset} == dict(preset)
+    assert mechanism.rows is None  # what was changed before does not stay behind
+    app = settled(app.button(key="reset").click().run())
+    assert not session_of(app).settings.changed.get(key)
+
+
 def test_an_impossible_parameter_is_refused_at_once_by_name() -> None:
     session = ready()
     session.settings.changed["kd_tree"] = {"split_share": 2.0}

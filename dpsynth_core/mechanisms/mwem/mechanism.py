@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -63,6 +64,19 @@ class MWEM(Mechanism):
         "differences that do not exist."
     )
     paper: ClassVar[str] = "Hardt, Ligett & McSherry (2012); Montoya Perez et al. (2024), section 3.2."
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        # The defaults of its software: 10 rounds and 10 repetitions over every interval. That software selects by
+        # noisy maximum; here the exponential mechanism does.
+        "Montoya Perez et al. (2024)": {
+            "bins": None,
+            "rounds": 10,
+            "workload": "intervals",
+            "passes": 10,
+            "step": "paper",
+            "estimate": "last",
+            "placement": "centre",
+        }
+    }
 
     bins: int | None = None
     """Cells along every numeric column. None: as declared in the schema."""

@@ -152,6 +152,14 @@ class MechanismSettings:
             mine[name] = value
             self.picked = True
 
+    def use_preset(self, schema: Schema, n: int, name: str) -> None:
+        """Take over the parameters with which a paper ran the mechanism; the others go back to the suggestion."""
+        self.changed.pop(self.key, None)
+        for parameter, value in MECHANISMS[self.key].presets[name].items():
+            self.set(schema, n, parameter, value)
+        self.picked = True
+        self.version += 1
+
     def reset(self) -> None:
         """Back to what is suggested."""
         self.changed.pop(self.key, None)

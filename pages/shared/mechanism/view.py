@@ -222,9 +222,14 @@ def choose_parameters(session: Session, schema: Schema, n: int) -> None:
             _ask_all(session, suggestion, schema, n, advanced)
     with errors_shown("Please correct this:"):
         settings.mechanism(schema, n)
-    if settings.changed.get(settings.key) and clicked("Reset to suggested", icon=":material/undo:", key="reset"):
-        settings.reset()
-        st.rerun()
+    with st.container(horizontal=True):
+        for number, name in enumerate(type(suggestion).presets):
+            if clicked(f"Use the settings of {name}", icon=":material/menu_book:", key=f"preset_{number}"):
+                settings.use_preset(schema, n, name)
+                st.rerun()
+        if settings.changed.get(settings.key) and clicked("Reset to suggested", icon=":material/undo:", key="reset"):
+            settings.reset()
+            st.rerun()
 
 
 def _ask_all(session: Session, suggestion: Mechanism, schema: Schema, n: int, fields: list[Parameter]) -> None:
