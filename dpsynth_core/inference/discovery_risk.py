@@ -69,7 +69,12 @@ class DiscoveryRisk(StatedRisk):
 
     @property
     def offers_calibrated(self) -> bool:
-        return self.calibrated is not None or not self.last or any(pair.calibrated is not None for pair in self.pairs)
+        each = self.pairs or (self,)
+        return any(one.calibrated is not None or not (self.last or one.nothing_to_test) for one in each)
+
+    @property
+    def nothing_to_test(self) -> bool:
+        return self.ordinary is None and len(self.levels) == 2 and self.simulations > 0 and bool(self.problem)
 
     @property
     def who(self) -> str:
@@ -78,10 +83,14 @@ class DiscoveryRisk(StatedRisk):
         return f"who compare all pairs of {len(self.levels)} groups that do not differ, with Holm's correction"
 
     @property
+    def reported(self) -> str:
+        return super().reported if len(self.levels) == 2 else "a difference"
+
+    @property
     def tests_sentence(self) -> str:
-        """The ordinary p-value and the calibrated one, side by side; empty where there is no test."""
+        """The ordinary p-value and the calibrated one, side by side; or why there is no test."""
         if self.ordinary is None:
-            return ""
+            return self.problem if self.nothing_to_test else ""
         ordinary = f"On this release the ordinary p-value is {shown_pvalue(self.ordinary.pvalue)}"
         if self.calibrated is None:
             return f"{ordinary}. {self.problem}".rstrip()
@@ -256,7 +265,7 @@ def _filled(
             calibrated = _calibrated(simulator, found, question, base.ordinary)
         elif base.ordinary is not None:
             problem = TOO_SLOW_TO_CALIBRATE if base.last else CALIBRATED_FOLLOWS
-        return replace(
+        risk = replace(
             base,
             low=low,
             high=high,
@@ -265,6 +274,8 @@ def _filled(
             calibrated=calibrated,
             problem=problem,
         )
+        # Nobody can rely on a test that cannot be made.
+        return replace(risk, verdict="unknown") if risk.nothing_to_test and risk.verdict == "sound" else risk
 
     if len(ordinary) == 1:
         return of(0, blank)

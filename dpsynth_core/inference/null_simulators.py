@@ -12,6 +12,7 @@ from dpsynth_core.inference.count_simulator import CountSimulator, count_cells_o
 from dpsynth_core.inference.null_simulation import NullSimulator, NullTest, counts_of
 from dpsynth_core.inference.row_simulator import RowSimulator
 from dpsynth_core.mechanisms.partition.axis import Axis
+from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.runs.synthesize import Release
 from dpsynth_core.table.private_table import PrivateTable
 
@@ -46,15 +47,20 @@ def count_simulator(release: Release, test: NullTest, synthetic: pd.DataFrame) -
     )
 
 
+def stated_budget(release: Release) -> Budget:
+    """At which the mechanism is run again."""
+    if release.budget is None:
+        raise NotSimulatedError(
+            "This release states no privacy loss, so its mechanism cannot be run again at the same one."
+        )
+    return release.budget
+
+
 def row_simulator(
     release: Release, test: NullTest, synthetic: pd.DataFrame, *, axes: tuple[Axis, Axis] | None = None
 ) -> RowSimulator:
     """For any mechanism; its tables have all columns of the release."""
-    budget = release.budget
-    if budget is None:
-        raise NotSimulatedError(
-            "This release states no privacy loss, so its mechanism cannot be run again at the same one."
-        )
+    budget = stated_budget(release)
     group, value = axes or tuple(Axis.coarse(column, test.max_cells) for column in (test.group, test.value))
     return RowSimulator(
         test=test,

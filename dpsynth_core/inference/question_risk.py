@@ -61,7 +61,11 @@ class QuestionRisk(StatedRisk):
 
     @property
     def offers_calibrated(self) -> bool:
-        return self.calibrated is not None
+        return self.calibrated is not None or (not self.last and not self.nothing_to_test)
+
+    @property
+    def nothing_to_test(self) -> bool:
+        return self.ordinary is None and self.simulations > 0
 
     @property
     def tests_sentence(self) -> str:
@@ -133,7 +137,7 @@ def question_risk(
         last=stated.last,
     )
     if risk.ordinary is None:
-        return risk
+        return replace(risk, verdict="unknown") if risk.verdict == "sound" else risk
     if not stated.effort.calibrates:
         return replace(risk, problem=TOO_SLOW_TO_CALIBRATE if risk.last else CALIBRATED_FOLLOWS)
     centre, spread, pvalue = (float(each[0]) for each in (found.centres, found.spreads, found.pvalues))

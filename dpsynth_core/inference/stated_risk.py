@@ -9,11 +9,13 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from dpsynth_core.inference.null_simulation import NullSimulator
-from dpsynth_core.inference.null_simulators import NotSimulatedError
+from dpsynth_core.inference.count_simulator import count_cells_of
+from dpsynth_core.inference.null_simulation import NullSimulator, NullTest
+from dpsynth_core.inference.null_simulators import NotSimulatedError, stated_budget
 from dpsynth_core.inference.plausible_nulls import COUNT_EFFORTS, ROW_EFFORTS, Effort
 from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.inference.row_simulator import RowSimulator
+from dpsynth_core.runs.synthesize import Release
 
 RiskVerdict: TypeAlias = Literal["sound", "inflated", "unknown"]
 ALPHA = 0.05
@@ -21,7 +23,9 @@ ALPHA = 0.05
 SOUND = 0.08
 """Rate of false discoveries up to which an ordinary test is called sound: the level and a margin for simulation."""
 MAX_SECONDS = 600.0
-"""Expected computing time beyond which nothing is simulated."""
+"""Expected computing time beyond which nothing is simulated, unless somebody asks for it."""
+QUICK_SECONDS = 1.0
+"""What a figure takes where a release is array arithmetic."""
 SEED = 20_240
 BORDERLINE = (
     f"they fall on either side of {ALPHA:g}, which is a borderline result. Go by the calibrated one, which allows for "
@@ -62,9 +66,19 @@ class StatedRisk(ABC):
         """Whether there is a calibrated test to turn to, or one that follows."""
 
     @property
+    @abstractmethod
+    def nothing_to_test(self) -> bool:
+        """Whether this release has a figure, but leaves no ordinary p-value to rely on."""
+
+    @property
     def who(self) -> str:
         """Which analysts the figure is about."""
         return f"who test a {self.subject} that does not exist"
+
+    @property
+    def reported(self) -> str:
+        """What they would report."""
+        return "one"
 
     @property
     def sentences(self) -> tuple[str, str]:
@@ -76,10 +90,13 @@ class StatedRisk(ABC):
         if not self.simulations:
             return f"How many analysts would report a {self.subject} that does not exist is not known. {self.problem}"
         many = of_100(self.low, self.high)
-        return f"Of 100 analysts {self.who}, {many} would report one; {100 * ALPHA:g} is what a sound test allows."
+        allowed = f"{100 * ALPHA:g} is what a sound test allows"
+        return f"Of 100 analysts {self.who}, {many} would report {self.reported}; {allowed}."
 
     @property
     def _meaning(self) -> str:
+        if self.nothing_to_test:
+            return "There is nothing to test in this release; the figure is what others like it would give."
         if self.verdict == "sound":
             return "An ordinary p-value on this release means about what it says."
         if self.verdict == "unknown":
@@ -150,9 +167,32 @@ def efforts_for(simulator: NullSimulator, max_seconds: float) -> tuple[Effort, .
     assert isinstance(simulator, RowSimulator)  # noqa: S101  there are two kinds
     allowed = [effort for effort in ROW_EFFORTS if effort.runs * simulator.seconds <= max_seconds]
     if not allowed:
-        minutes = math.ceil(ROW_EFFORTS[0].runs * simulator.seconds / 60)
-        raise NotSimulatedError(
-            f"One run of this mechanism takes too long to repeat it {ROW_EFFORTS[0].runs} times: about {minutes:,} "
-            "minutes. Allow more time, or use a quicker mechanism."
-        )
+        raise NotSimulatedError(too_slow(ROW_EFFORTS[0].runs * simulator.seconds))
     return tuple(allowed)
+
+
+def too_slow(seconds: float) -> str:
+    """Why there is no figure, where the first one would take so long."""
+    return (
+        f"One run of this mechanism takes too long to repeat it {ROW_EFFORTS[0].runs} times: about "
+        f"{math.ceil(seconds / 60):,} minutes. Use a quicker mechanism, or allow more time."
+    )
+
+
+def expected_seconds(release: Release, test: NullTest, stage: int = 0) -> float:
+    """Computing time of a figure, told from public facts before anything is simulated.
+
+    Args:
+        release: The release.
+        test: What is asked about it.
+        stage: How far the figure is refined, from 0.
+
+    Raises:
+        NotSimulatedError: The release cannot be simulated at all.
+    """
+    budget = stated_budget(release)
+    per_row, mechanism, schema = budget.per_row(release.schema.rows_per_person), release.mechanism, release.schema
+    if count_cells_of(mechanism, schema, test, release.n, per_row.epsilon) is not None:
+        return QUICK_SECONDS
+    effort = ROW_EFFORTS[min(stage, len(ROW_EFFORTS) - 1)]
+    return effort.runs * mechanism.plan(schema, release.n, per_row).seconds_again

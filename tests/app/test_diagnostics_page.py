@@ -27,7 +27,7 @@ from dpsynth_core.runs.synthesize import synthesize
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.private_table import PrivateTable
 from pages.shared.data.actions import load_example, load_upload
-from pages.shared.diagnostics import advice_view
+from pages.shared.diagnostics import advice_view, pvalues
 from pages.shared.diagnostics.actions import (
     CLASSIFYING,
     classify,
@@ -271,6 +271,24 @@ def test_the_risk_of_a_false_discovery_is_refined_by_itself() -> None:
     app.run()
     assert risk.sentences[0] in texts(app), "what is known stays"
     assert app.button(key="ask_risk").label == "Refine it"
+
+
+def test_a_slow_simulation_says_what_it_takes_before_anybody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = ready()
+    run = session.runs[0]
+    group = group_columns(run.result.schema)[0]
+    key = (value_columns(run.result.schema, group)[0], group, None)
+    monkeypatch.setattr(pvalues, "expected_seconds", lambda *_: 600.0)
+    app = diagnostics(session)
+    assert app.button(key="ask_risk").label == "Work it out (about 10 min at most)"
+    assert finish(ask(session.work, run, key).job).state == "finished"
+    app = diagnostics(session)
+    assert app.button(key="ask_risk").label == "Refine it (about 10 min at most)", "it does not begin by itself"
+    run.risks.clear()
+    monkeypatch.setattr(pvalues, "expected_seconds", lambda *_: 36_000.0)
+    app = diagnostics(session)
+    assert "takes too long to repeat it 55 times: about 600 minutes" in texts(app)
+    assert not [button for button in app.button if button.key == "ask_risk"]
 
 
 def test_the_page_answers_what_the_table_is_good_for() -> None:

@@ -17,11 +17,11 @@ from dpsynth_core.inference.discovery_risk import DiscoveryRisk, private_discove
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.mann_whitney import mann_whitney
 from dpsynth_core.inference.nuisance import Nuisance
-from dpsynth_core.inference.null_simulators import row_simulator, simulator_of
+from dpsynth_core.inference.null_simulators import NotSimulatedError, row_simulator, simulator_of
 from dpsynth_core.inference.plausible_nulls import COUNT_EFFORTS, ROW_EFFORTS, is_plausible, risk_range, summaries
 from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.inference.row_simulator import RowSimulator
-from dpsynth_core.inference.stated_risk import RiskVerdict, of_100, verdict_of
+from dpsynth_core.inference.stated_risk import QUICK_SECONDS, RiskVerdict, expected_seconds, of_100, verdict_of
 
 BINS = 20
 GROUP = {"name": "group", "kind": "categorical", "categories": ["a", "b"], "public": True}
@@ -304,6 +304,29 @@ def test_a_group_that_is_not_in_the_release_still_has_a_risk() -> None:
     assert risk.ordinary is None
     assert "No row of this table" in risk.problem
     assert risk.calibrated is None
+
+
+@pytest.mark.parametrize("kept", ["a", "b"])
+def test_nobody_is_told_to_rely_on_a_test_that_cannot_be_made(kept: str) -> None:
+    release = release_of(dp.MECHANISMS["smoothed_histogram"](), 60, 0.5, 1.0, seed=1)
+    table = release.sample().assign(group=kept)
+    risk = dp.discovery_risk(release, value="value", group="group", table=table, stage=0, advice=False)
+    assert risk.nothing_to_test
+    assert risk.verdict != "sound"
+    assert "There is nothing to test in this release" in risk.sentences[1]
+    assert "calibrated" not in " ".join([*risk.sentences, risk.tests_sentence])
+    assert risk.tests_sentence == risk.problem
+
+
+def test_the_wait_is_told_from_public_facts_before_anything_is_simulated() -> None:
+    test = GroupTest.of(schema_of(GROUP, VALUE), value="value", group="group")
+    by_counts = release_of(dp.MECHANISMS["kd_grid"](), 200, 0.5, 1.0, seed=1)
+    assert expected_seconds(by_counts, test) == QUICK_SECONDS
+    by_rows = release_of(dp.MECHANISMS["kd_tree"](), 200, 0.5, 1.0, seed=1)
+    one = row_simulator(by_rows, test, by_rows.sample()).seconds
+    assert [expected_seconds(by_rows, test, stage) for stage in range(3)] == [each.runs * one for each in ROW_EFFORTS]
+    with pytest.raises(NotSimulatedError, match="states no privacy loss"):
+        expected_seconds(release_of(dp.MECHANISMS["bayes"](), 200, 0.5, 1.0, seed=1), test)
 
 
 # The simulation

@@ -15,10 +15,11 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.correlation_test import CorrelationTest, numbers_of
 from dpsynth_core.inference.nuisance import rounded_sizes
 from dpsynth_core.inference.null_simulators import count_simulator
-from dpsynth_core.inference.question import Question
+from dpsynth_core.inference.question import OrdinaryFinding, Question
 from dpsynth_core.inference.question_risk import QuestionRisk, question_risk
 from dpsynth_core.inference.share_test import ShareTest
 from dpsynth_core.inference.slope_test import SlopeTest
+from dpsynth_core.inference.stated_risk import RiskVerdict
 from dpsynth_core.runs.synthesize import Release
 from dpsynth_core.table.schema import Schema
 
@@ -229,8 +230,9 @@ def test_the_figures_can_be_repeated() -> None:
 
 
 def test_words_follow_the_verdict() -> None:
-    def risk(verdict: str, low: float, high: float) -> str:
-        return QuestionRisk(ordinary=None, low=low, high=high, verdict=verdict, simulations=100).sentences[1]  # type: ignore[arg-type]
+    def risk(verdict: RiskVerdict, low: float, high: float) -> str:
+        ordinary = OrdinaryFinding(text="The correlation is 0.1.", pvalue=0.03)
+        return QuestionRisk(ordinary=ordinary, low=low, high=high, verdict=verdict, simulations=100).sentences[1]
 
     assert "means about what it says" in risk("sound", 0.03, 0.06)
     assert "no evidence of a relation" in risk("inflated", 0.4, 0.6)

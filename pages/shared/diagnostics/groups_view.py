@@ -13,6 +13,7 @@ from dpsynth_core.diagnostics.base import INTERNAL
 from dpsynth_core.diagnostics.mann_whitney import group_columns
 from dpsynth_core.inference.discovery_risk import DiscoveryRisk
 from dpsynth_core.inference.group_comparison import GroupComparison
+from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.pair_tests import all_pairs
 from dpsynth_core.inference.stated_risk import RiskVerdict, of_100
 from dpsynth_core.teaching.false_discovery import replay_false_discovery
@@ -22,6 +23,7 @@ from pages.shared.diagnostics.pvalues import (
     OWN_RISK,
     RISK,
     RiskKey,
+    Wait,
     ask,
     ask_own,
     level_pairs,
@@ -123,21 +125,28 @@ def _show_risk(work: TableWork, run: RunRecord, key: RiskKey, as_table: bool) ->
         )
     else:
         _show_figures(risk, as_table)
-    task = work.tasks.get(RISK)
-    mine = task if task is not None and task.about == (run, key) else None
     if risk is None or not risk.last:
-        if mine is None and risk is not None:
-            mine = ask(work, run, key)
-        elif mine is None or mine.ended_early:
-            label = "Work it out" if risk is None else "Refine it"
-            if clicked(label, icon=":material/experiment:", key="ask_risk"):
-                mine = ask(work, run, key)
-        elif not mine.active and not mine.uncollected:
-            mine = ask(work, run, key)
-        if mine is not None:
-            show_task(mine, key=RISK)
+        _offer_figure(work, run, key, risk)
     if risk is not None:
         _show_own(work, run, key)
+
+
+def _offer_figure(work: TableWork, run: RunRecord, key: RiskKey, risk: DiscoveryRisk | None) -> None:
+    """The first figure on demand, the next one by itself if it does not take long; the wait is told before."""
+    value, group, levels = key
+    task, test = work.tasks.get(RISK), GroupTest.of(run.result.schema, value=value, group=group, levels=levels)
+    mine = task if task is not None and task.about == (run, key) else None
+    if mine is None or not (mine.active or mine.uncollected):
+        wait = Wait.of(work, run, test, risk)
+        stopped = mine is not None and mine.ended_early
+        if risk is not None and wait.automatic and not stopped:
+            mine = ask(work, run, key)
+        elif wait.problem and risk is None:
+            st.text(wait.problem)
+        elif not wait.problem and clicked(wait.label(first=risk is None), icon=":material/experiment:", key="ask_risk"):
+            mine = ask(work, run, key)
+    if mine is not None:
+        show_task(mine, key=RISK)
 
 
 def _show_figures(risk: DiscoveryRisk, as_table: bool) -> None:
@@ -148,7 +157,7 @@ def _show_figures(risk: DiscoveryRisk, as_table: bool) -> None:
             st.text(sentence)
     if not risk.simulations:
         return
-    refined = "" if risk.last else " A finer figure follows."
+    refined = "" if risk.last else " The figure can still be refined."
     st.caption(f"From {risk.simulations:,} simulated releases at either end of the range.{refined}")
     if risk.pairs:
         rows = [

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from typing import Any, TypeAlias
 
+from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.discovery_risk import discovery_risk, private_discovery_risk
 from dpsynth_core.inference.group_comparison import group_labels, ordered
+from dpsynth_core.inference.null_simulation import NullTest
+from dpsynth_core.inference.stated_risk import StatedRisk, expected_seconds, too_slow
 from dpsynth_core.runs.jobs import on_private_table
 from dpsynth_core.runs.synthesize import Release
 from dpsynth_core.table.schema import Schema
+from pages.shared.formatting import duration
 from pages.shared.table_work import RunRecord, TableWork
 from pages.shared.tasks import Task
 
 RISK, OWN_RISK = "p-value", "p-value of the original"
 RiskKey: TypeAlias = tuple[str, str, tuple[Any, ...] | None]
 """Value column, group column and the two levels; None: all pairs of them."""
+NO_WAIT = 10.0
+"""Expected seconds that need no words."""
+MAX_AUTOMATIC = 120.0
+"""Expected seconds up to which a finer figure begins by itself; longer ones are offered."""
+MAX_WAIT = 3600.0
+"""Expected seconds beyond which a figure is not offered."""
 
 
 def value_columns(schema: Schema, group: str) -> list[str]:
@@ -35,6 +47,36 @@ def release_of(work: TableWork, run: RunRecord) -> Release:
     return run.result.release(work.n)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Wait:
+    """What a figure will take, told before anybody waits for it."""
+
+    seconds: float
+    """Expected, by the mechanism's own estimate, which is a high one."""
+    problem: str = ""
+    """Why it is not offered."""
+
+    @classmethod
+    def of(cls, work: TableWork, run: RunRecord, test: NullTest, known: StatedRisk | None) -> Wait:
+        """For the next figure after what is known."""
+        try:
+            stage = 0 if known is None else known.stage + 1
+            seconds = expected_seconds(release_of(work, run), test, stage)
+        except DPSynthError as error:
+            return cls(seconds=math.inf, problem=str(error))
+        return cls(seconds=seconds, problem=too_slow(seconds) if seconds > MAX_WAIT else "")
+
+    @property
+    def automatic(self) -> bool:
+        """Whether it may begin by itself, while somebody reads the figure before."""
+        return self.seconds <= MAX_AUTOMATIC
+
+    def label(self, *, first: bool) -> str:
+        """What the button says: the wait too, if it is one."""
+        label = "Work it out" if first else "Refine it"
+        return label if self.seconds <= NO_WAIT else f"{label} ({duration(self.seconds)} at most)"
+
+
 def ask(work: TableWork, run: RunRecord, key: RiskKey) -> Task:
     """Simulate in a worker, one step finer than before; it looks at published things only, so it costs nothing."""
     value, group, levels = key
@@ -43,7 +85,15 @@ def ask(work: TableWork, run: RunRecord, key: RiskKey) -> Task:
     return work.tasks.start(
         RISK,
         "The simulation",
-        partial(discovery_risk, value=value, group=group, levels=levels, table=run.result.tables[0], stage=stage),
+        partial(
+            discovery_risk,
+            value=value,
+            group=group,
+            levels=levels,
+            table=run.result.tables[0],
+            stage=stage,
+            max_seconds=MAX_WAIT,
+        ),
         release_of(work, run),
         about=(run, key),
         store=lambda result: run.risks.update({key: result}),

@@ -16,7 +16,7 @@ from dpsynth_core.inference.slope_test import MAX_OTHERS, SlopeTest
 from dpsynth_core.table.schema import Schema
 from pages.shared.buttons import clicked
 from pages.shared.comparison.actions import group_columns, value_columns
-from pages.shared.diagnostics.pvalues import release_of
+from pages.shared.diagnostics.pvalues import MAX_WAIT, Wait, release_of
 from pages.shared.layout import errors_shown
 from pages.shared.session import Session
 from pages.shared.table_work import RunRecord, TableWork
@@ -24,8 +24,6 @@ from pages.shared.tasks import Task
 from pages.shared.widgets import show_task
 
 QUESTION = "question"
-AUTOMATIC = 1
-"""Refinements that begin by themselves; later ones take minutes."""
 KINDS = ("A difference in shares", "A correlation", "A slope")
 
 
@@ -104,13 +102,17 @@ def _answer(work: TableWork, run: RunRecord, question: Question) -> None:
         _show(risk)
         if risk.last:
             return
-    finished = mine is not None and not mine.active and not mine.ended_early
-    if risk is not None and risk.stage < AUTOMATIC and finished:
-        mine = ask(work, run, question, stage=risk.stage + 1)
-    elif (mine is None or not mine.active) and clicked(
-        "Work it out" if risk is None else "Refine the figures", icon=":material/experiment:", key="ask_question"
-    ):
-        mine = ask(work, run, question, stage=0 if risk is None else risk.stage + 1)
+    if mine is None or not (mine.active or mine.uncollected):
+        wait = Wait.of(work, run, question, risk)
+        stopped = mine is not None and mine.ended_early
+        if risk is not None and wait.automatic and mine is not None and not stopped:
+            mine = ask(work, run, question, stage=risk.stage + 1)
+        elif wait.problem and risk is None:
+            st.text(wait.problem)
+        elif not wait.problem and clicked(
+            wait.label(first=risk is None), icon=":material/experiment:", key="ask_question"
+        ):
+            mine = ask(work, run, question, stage=0 if risk is None else risk.stage + 1)
     if mine is not None:
         show_task(mine, key=QUESTION)
 
@@ -120,7 +122,7 @@ def ask(work: TableWork, run: RunRecord, question: Question, *, stage: int) -> T
     return work.tasks.start(
         QUESTION,
         "The simulation",
-        partial(question_risk, table=run.result.tables[0], stage=stage),
+        partial(question_risk, table=run.result.tables[0], stage=stage, max_seconds=MAX_WAIT),
         release_of(work, run),
         question,
         about=(run, question),
