@@ -10,9 +10,11 @@ heading("Data")
 
 from pages.shared.data.layout_view import edit_layout
 from pages.shared.data.schema_view import ask_account, ask_declarer, ask_estimate, ask_unit, edit_schema
+from pages.shared.data.sizes_view import offer_other_size
 from pages.shared.data.skip_view import begin_skip, show_skip
 from pages.shared.data.view import choose_data, choose_mode_control, show_pictures, show_preview, show_verdict
 from pages.shared.layout import errors_shown, lay_out, next_step
+from pages.shared.mechanism.plans_view import show_plans
 
 session = lay_out("pages/1_Data.py")
 
@@ -25,6 +27,7 @@ choose_data(session)
 if session.current is not None:
     st.header("The table", anchor=False)
     visible = show_preview(session)
+    offer_other_size(session, then="pages/1_Data.py")
 
     st.header("What is publicly known?", anchor=False)
     st.markdown(
@@ -38,6 +41,7 @@ if session.current is not None:
     ask_declarer(session)
     with errors_shown("The ledger cannot be used."):
         ask_unit(session)
+        show_plans(session, key="data")
         ask_account(session)
         ask_estimate(session)
 

@@ -12,10 +12,13 @@ from pages.shared.comparison.view import point_to_comparison
 from pages.shared.layout import lay_out, needs_schema, next_step
 from pages.shared.mechanism.forecast_view import ask_forecast
 from pages.shared.mechanism.plan_view import show_plan, show_preview
+from pages.shared.mechanism.plans_view import show_plans
 from pages.shared.mechanism.view import choose_epsilon, choose_mechanism, choose_parameters, compare_two, save_and_load
 
 session = lay_out("pages/2_Mechanism.py")
 schema, n = needs_schema(session)
+
+show_plans(session, key="mechanism")
 
 st.header("How private?", anchor=False)
 choose_epsilon(session, schema, n)

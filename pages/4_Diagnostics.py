@@ -9,6 +9,7 @@ from pages.shared.heading import heading
 heading("Diagnostics")
 
 from dpsynth_core.diagnostics import DIAGNOSTICS
+from pages.shared.data.sizes_view import offer_other_size
 from pages.shared.diagnostics.advice_view import show_advice
 from pages.shared.diagnostics.view import (
     ask_columns,
@@ -40,5 +41,6 @@ if found:
     show_advice(session, found)
     for key in DIAGNOSTICS:
         show_panel(session, key, found)
+    offer_other_size(session, then="pages/3_Synthesize.py")
 
 next_step("pages/5_Tradeoffs.py", "Next: what would another epsilon give?", [])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import fmean
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms.base import Mechanism
@@ -86,12 +86,24 @@ class Forecast:
         return fmean(means) if means else None
 
     @property
+    def kept_pairs(self) -> tuple[int, int]:
+        """Pairs whose error is not expected to be far off, and all pairs."""
+        by_pair = zip(*([error for *_, error in each.pairs] for each in self.errors), strict=True)
+        means = [fmean(errors) for errors in by_pair]
+        return sum(mean <= PAIR_LIMITS[1] for mean in means), len(means)
+
+    @property
     def light(self) -> Light:
         """Whether to go on: the worse of what single columns and what pairs say."""
         judged = [(self.column_error, COLUMN_LIMITS), (self.pair_error, PAIR_LIMITS)]
         if any(error is not None and error > far for error, (_, far) in judged):
             return "red"
         return "amber" if any(error is not None and error > close for error, (close, _) in judged) else "green"
+
+
+Name = TypeVar("Name")
+Known: TypeAlias = Mapping[Scenario, Forecast]
+"""Forecasts that were made before."""
 
 
 def forecast(scenario: Scenario, progress: Progress = no_progress) -> Forecast:
@@ -105,10 +117,21 @@ def forecast(scenario: Scenario, progress: Progress = no_progress) -> Forecast:
     return Forecast(rows=scenario.rows, errors=tuple(errors))
 
 
-def forecast_each(scenarios: Mapping[str, Scenario], *, progress: Progress = no_progress) -> dict[str, Forecast]:
-    """A forecast for each of several ways; one that the mechanism refuses is left out."""
+def forecast_each(
+    scenarios: Mapping[Name, Scenario], known: Known | None = None, *, progress: Progress = no_progress
+) -> dict[Name, Forecast]:
+    """A forecast for each of several ways; one that the mechanism refuses is left out.
+
+    Args:
+        scenarios: The ways, by any name.
+        known: Forecasts that were made before; they are not made again.
+        progress: Receives the stages; raises to cancel.
+    """
     found = {}
     for index, (name, scenario) in enumerate(scenarios.items()):
+        if known is not None and scenario in known:
+            found[name] = known[scenario]
+            continue
 
         def report(stage: str, done: float, /, *_: object, index: int = index) -> None:
             progress(stage, (index + done) / len(scenarios))
@@ -146,14 +169,16 @@ def alternatives(scenario: Scenario, delta: Fraction) -> dict[str, Scenario]:
 
 
 def forecast_with_remedies(
-    scenario: Scenario, delta: Fraction, progress: Progress = no_progress
+    scenario: Scenario, delta: Fraction, known: Known | None = None, *, progress: Progress = no_progress
 ) -> dict[str, Forecast]:
     """A forecast, and where it is red what each change would do: a plan that is good needs no advice."""
-    found = forecast_each({AS_IT_IS: scenario}, progress=progress)
+    found = forecast_each({AS_IT_IS: scenario}, known, progress=progress)
     if AS_IT_IS not in found or found[AS_IT_IS].light != "red":
         return found
     return found | forecast_each(
-        {way: changed for way, changed in alternatives(scenario, delta).items() if way != AS_IT_IS}, progress=progress
+        {way: changed for way, changed in alternatives(scenario, delta).items() if way != AS_IT_IS},
+        known,
+        progress=progress,
     )
 
 

@@ -25,6 +25,7 @@ from dpsynth_core.privacy.budget import Budget, format_amount, sequential
 from dpsynth_core.review import Bundle, Decision, Evidence, Publication, release_digest
 from dpsynth_core.runs.configuration import RunConfig, RunResult
 from dpsynth_core.runs.forecast import Forecast, Scenario
+from dpsynth_core.runs.planning import PlanRow
 from dpsynth_core.table.file_layout import FileLayout, layout_of
 from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.private_table import PrivateTable
@@ -44,6 +45,8 @@ class DataSet:
     table: pd.DataFrame
     uploaded: bool
     """Whether it came from a person's file."""
+    example: str = ""
+    """The example's key; empty for a file."""
     fingerprint: str | None = None
     """Its account in the ledger; None in teaching mode, where nothing is charged."""
     content: bytes | None = field(default=None, repr=False)
@@ -213,6 +216,14 @@ class TableWork:
     """Columns that are suggested as numbers although some of their cells hold words."""
     preview: Preview | None = None
     forecast: ForecastRecord | None = None
+    forecasts: dict[Scenario, Forecast] = field(default_factory=dict)
+    """Every forecast made for this table, so that none is made twice."""
+    unforeseen: set[Scenario] = field(default_factory=set)
+    """Releases that a mechanism refused to simulate."""
+    plan_rows: tuple[tuple[Schema, int, Fraction], tuple[PlanRow, ...]] | None = None
+    """The grid of plans, with the facts that it is about."""
+    proposed_total: Budget = field(default_factory=lambda: Budget.of(1, "1e-6"))
+    """What the form for the account begins with."""
     rivals: tuple[Mapping[str, Scenario], Mapping[str, Forecast]] | None = None
     """Forecasts of two mechanisms on the same simulated tables, by their keys."""
     skip_check: ForecastRecord | None = None

@@ -163,7 +163,7 @@ def _watch(task: Task, *, key: str, private: bool) -> None:
     with st.container(border=True):
         st.progress(job.done, text=f"{job.stage} · {job.done:.0%}")
         st.caption(elapsed(job.seconds, task.expected))
-        _offer_cancel(task, key=key)
+        offer_cancel(task, key=key)
         show_series(task, key=key, private=private)
 
 
@@ -177,10 +177,11 @@ def _wait_in_queue(task: Task, *, key: str) -> None:
         st.info(queue, icon=":material/hourglass_top:")
         note = " If you cancel now, nothing is charged." if task.paid else ""
         st.caption(f"This server runs at most {MAX_RUNNING} at once; yours starts when its turn comes.{note}")
-        _offer_cancel(task, key=key)
+        offer_cancel(task, key=key)
 
 
-def _offer_cancel(task: Task, *, key: str) -> None:
+def offer_cancel(task: Task, *, key: str) -> None:
+    """A button that stops background work."""
     if clicked("Cancel", key=f"cancel_{key}", icon=":material/cancel:"):
         task.cancel()
         task.wait(LOOK_EVERY)

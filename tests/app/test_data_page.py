@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dpsynth_core.privacy.budget import Budget
-from dpsynth_core.table.examples import EXAMPLES
+from dpsynth_core.table.examples import EXAMPLES, FIRST
 from pages.shared.accounts import account_of
 from pages.shared.data.actions import declare_all_public, estimate, load_example, load_schema, load_upload
 from pages.shared.session import Session
@@ -70,7 +70,7 @@ def test_trying_an_example_leads_to_the_data_page() -> None:
     app = home_page()
     settled(app.button[0].click().run())
     assert [title.value for title in app.title] == ["Data"]
-    assert session_of(app).schema == EXAMPLES["breast_cancer"].schema
+    assert session_of(app).schema == EXAMPLES[FIRST].schema
 
 
 def test_using_ones_own_table_leads_to_the_upload() -> None:
@@ -112,7 +112,7 @@ def test_every_example_can_be_used(key: str) -> None:
 def test_a_simulated_example_asks_how_many_rows() -> None:
     app = data_page()
     settled(app.selectbox(key="example_key").set_value("mixture").run())
-    app.number_input(key="rows_mixture").set_value(25)
+    app.number_input(key="rows_mixture_0").set_value(25)
     click(app, "use_example")
     assert "25 rows" in texts(app)
 

@@ -196,7 +196,7 @@ def test_the_page_says_which_table_was_dropped_why_and_how_to_go_on() -> None:
     (example,) = (button for button in app.button if button.label == "Try an example")
     settled(example.click().run())
     session = session_of(app)
-    assert session.nbytes > 569 * 31 * 4
+    assert session.nbytes > 20_000 * 3 * 8
     assert (session.paid, session.busy) == (False, False)
     session.drop_table("bytes")
     assert (session.current, session.nbytes) == (None, 0)

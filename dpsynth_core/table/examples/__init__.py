@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpsynth_core.table.examples.base import Example
 from dpsynth_core.table.examples.bivariate import BIVARIATE_NORMAL
+from dpsynth_core.table.examples.blood_pressure import BLOOD_PRESSURE
 from dpsynth_core.table.examples.breast_cancer import BREAST_CANCER
 from dpsynth_core.table.examples.diabetes import DIABETES
 from dpsynth_core.table.examples.mixture import MIXTURE
@@ -13,6 +14,7 @@ from dpsynth_core.table.examples.wine import WINE
 EXAMPLES: dict[str, Example] = {
     example.key: example
     for example in (
+        BLOOD_PRESSURE,
         BREAST_CANCER,
         DIABETES,
         WINE,
@@ -22,5 +24,7 @@ EXAMPLES: dict[str, Example] = {
         MIXTURE,
     )
 }
+FIRST = next(iter(EXAMPLES))
+"""The example to begin with."""
 
-__all__ = ["EXAMPLES", "Example"]
+__all__ = ["EXAMPLES", "FIRST", "Example"]

@@ -33,6 +33,8 @@ class Example:
     """The schema as plain values, with the origin of each fact."""
     default_rows: int
     """How many rows to simulate, or how many the table has."""
+    few_rows: int | None = None
+    """So few that the same settings no longer give a good synthetic table, for comparison; simulators only."""
     simulate: Callable[[int, np.random.Generator], pd.DataFrame] | None = None
     """Draws that many rows; None for a published table."""
     read: Callable[[], pd.DataFrame] | None = None

@@ -76,7 +76,7 @@ def load_example(session: Session, key: str, rows: int | None = None) -> None:
     example = EXAMPLES[key]
     table = example.load(rows)
     account = _account_name(table, None) if session.mode == "release" else None
-    data = DataSet(title=example.title, table=table, uploaded=False, fingerprint=account)
+    data = DataSet(title=example.title, table=table, uploaded=False, example=key, fingerprint=account)
     _start(session, data, example.schema)
     session.source, session.example = "example", key
 

@@ -33,6 +33,7 @@ from pages.shared.session import Session
 from pages.shared.spending import Offer, ask_to_spend, show_price
 from pages.shared.widgets import offer_download, plain_list
 
+_TOTAL_EPSILON, _TOTAL_DELTA, _PROPOSED = "total_epsilon", "total_delta", "total_proposed"
 LABELS_HELP = (
     "Every possible label, in order if ordinal. You can type or paste several at once, separated by commas, semicolons "
     'or lines. Put a label that has a comma in it between quotation marks: "Paris, France".'
@@ -185,20 +186,32 @@ def ask_account(session: Session) -> None:
             f"δ {format_amount(account.spent.delta)} of {format_amount(account.total.delta)}."
         )
         return
+    _propose_total(session)
     with st.form("account"):
         st.markdown(
             "**Total budget of this data set.** It covers everything ever released from the data and cannot be raised.",
             help=NOT_MONEY,
         )
         left, right = st.columns(2)
-        epsilon = left.number_input("Total epsilon", min_value=0.01, max_value=100.0, value=1.0)
+        epsilon = left.number_input("Total epsilon", min_value=0.01, max_value=100.0, key=_TOTAL_EPSILON)
         delta = right.text_input(
-            "Total delta", value="1e-6", help="With zero, mechanisms that need a delta cannot be used."
+            "Total delta", key=_TOTAL_DELTA, help="With zero, mechanisms that need a delta cannot be used."
         )
         if st.form_submit_button("Open the account", type="primary"):
             with errors_shown("The account was not opened."):
                 open_account(session, epsilon, delta)
                 st.rerun()
+
+
+def _propose_total(session: Session) -> None:
+    """What the form begins with: for each table, and again when a plan has been applied."""
+    total = session.work.proposed_total
+    about = session.tables_used, total
+    if _TOTAL_EPSILON not in st.session_state or st.session_state.get(_PROPOSED) != about:
+        # The fields stay the same elements, so that nothing typed meanwhile is lost to a second one.
+        st.session_state[_TOTAL_EPSILON] = float(total.epsilon)
+        st.session_state[_TOTAL_DELTA] = format_amount(total.delta)
+        st.session_state[_PROPOSED] = about
 
 
 def ask_estimate(session: Session) -> None:

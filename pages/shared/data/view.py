@@ -92,7 +92,12 @@ def _choose_example(session: Session) -> None:
     st.caption(f"{chosen.summary} {chosen.source}")
     rows = None
     if chosen.is_simulated:
-        rows = st.number_input("Rows to simulate", 1, MAX_ROWS, chosen.default_rows, step=100, key=f"rows_{key}")
+        # Of the table in use, where it is this example: a link elsewhere may have chosen the size.
+        work = session.current
+        first = work.n if work is not None and work.data.example == key else chosen.default_rows
+        rows = st.number_input(
+            "Rows to simulate", 1, MAX_ROWS, first, step=100, key=f"rows_{key}_{session.tables_used}"
+        )
     pressed = st.button("Use this example", type="primary", key="use_example")
     if may_leave(session, pressed=pressed, key="use_example", title="Use another table?"):
         with errors_shown("This example cannot be used."):

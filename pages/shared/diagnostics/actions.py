@@ -16,7 +16,7 @@ from dpsynth_core.inference.regression.design import can_be_outcome
 from dpsynth_core.runs.configuration import RunResult
 from dpsynth_core.runs.forecast import Forecast, Scenario, alternatives, forecast_each
 from dpsynth_core.runs.jobs import on_private_table
-from pages.shared.mechanism.actions import offered_delta
+from pages.shared.mechanism.actions import known_forecasts, offered_delta, remember_forecasts
 from pages.shared.session import Session
 from pages.shared.table_work import ForecastRecord, RunRecord, TableWork
 from pages.shared.tasks import Task
@@ -61,9 +61,11 @@ def start_advice(session: Session, run: RunRecord) -> Task:
 
     def store(found: dict[str, Forecast]) -> None:
         work.advice = ForecastRecord(scenario=scenario, found=found, delta=delta)
+        remember_forecasts(work, ways, found)
 
     ways = alternatives(scenario, delta)
-    return work.tasks.start(ADVICE, "The forecast", forecast_each, ways, about=scenario, store=store)
+    known = known_forecasts(work, ways)
+    return work.tasks.start(ADVICE, "The forecast", forecast_each, ways, known, about=scenario, store=store)
 
 
 def configured(outcome: RunResult, target: str = "", label: str = "") -> tuple[Diagnostic, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from dpsynth_core.audit.last_summary import headline, last_summary, layer_rows, mutant_rows, standing
+from dpsynth_core.table.examples import FIRST
 from pages.shared.data.actions import load_example
 from pages.shared.data.leaving import may_leave
 from pages.shared.layout import STAGES, errors_shown, lay_out
@@ -26,7 +27,7 @@ def show_home() -> None:
         pressed = st.button("Try an example", type="primary", icon=":material/play_arrow:")
         if may_leave(session, pressed=pressed, key="try_example", title="Use another table?"):
             with errors_shown("The example cannot be used."):
-                load_example(session, "breast_cancer")
+                load_example(session, FIRST)
                 st.switch_page("pages/1_Data.py")
         if st.button("Use my own table", icon=":material/upload_file:"):
             session.source = "file"
@@ -41,7 +42,8 @@ def show_home() -> None:
     st.header("Where you are", anchor=False)
     if session.current is None:
         st.markdown(
-            "You have not chosen a table yet. Begin with an example: it takes two minutes and nothing can go wrong."
+            "You have not chosen a table yet. Begin with an example: a survey of 20,000 people, large enough for a "
+            "good stand-in at ε = 1. Then take the same survey with 500 people and see why size matters."
         )
     else:
         data = session.current.data

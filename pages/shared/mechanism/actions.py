@@ -16,6 +16,7 @@ from dpsynth_core.runs.forecast import (
     WITH_DELTA,
     Forecast,
     Scenario,
+    alternatives,
     forecast_each,
     forecast_with_remedies,
 )
@@ -23,7 +24,7 @@ from dpsynth_core.table.schema import Schema
 from dpsynth_core.table.simulate import simulate_table
 from pages.shared.accounts import account_of
 from pages.shared.session import Session
-from pages.shared.table_work import ForecastRecord, Preview
+from pages.shared.table_work import ForecastRecord, Preview, TableWork
 from pages.shared.tasks import Task
 
 PREVIEW = "preview"
@@ -76,8 +77,10 @@ def start_rivals(session: Session, scenarios: dict[str, Scenario]) -> Task:
 
     def store(found: dict[str, Forecast]) -> None:
         work.rivals = scenarios, found
+        remember_forecasts(work, scenarios, found)
 
-    return work.tasks.start(RIVALS, "The forecast", forecast_each, scenarios, about=scenarios, store=store)
+    known = known_forecasts(work, scenarios)
+    return work.tasks.start(RIVALS, "The forecast", forecast_each, scenarios, known, about=scenarios, store=store)
 
 
 def rival_rows(found: Mapping[str, Forecast]) -> list[dict[str, str]]:
@@ -110,8 +113,10 @@ def start_forecast(session: Session, scenario: Scenario) -> Task:
 
     def store(found: dict[str, Forecast]) -> None:
         work.forecast = ForecastRecord(scenario=scenario, found=found, delta=delta)
+        remember_forecasts(work, ways, found)
 
-    return work.tasks.start(FORECAST, "The forecast", forecast_each, ways, about=scenario, store=store)
+    known = known_forecasts(work, ways)
+    return work.tasks.start(FORECAST, "The forecast", forecast_each, ways, known, about=scenario, store=store)
 
 
 def start_skip_check(session: Session, scenario: Scenario) -> Task:
@@ -120,6 +125,18 @@ def start_skip_check(session: Session, scenario: Scenario) -> Task:
 
     def store(found: dict[str, Forecast]) -> None:
         work.skip_check = ForecastRecord(scenario=scenario, found=found, delta=delta)
+        remember_forecasts(work, alternatives(scenario, delta), found)
 
-    title = "The forecast"
-    return work.tasks.start(SKIP_CHECK, title, forecast_with_remedies, scenario, delta, about=scenario, store=store)
+    known = known_forecasts(work, alternatives(scenario, delta))
+    args = scenario, delta, known
+    return work.tasks.start(SKIP_CHECK, "The forecast", forecast_with_remedies, *args, about=scenario, store=store)
+
+
+def known_forecasts(work: TableWork, ways: Mapping[str, Scenario]) -> dict[Scenario, Forecast]:
+    """What was forecast before."""
+    return {each: work.forecasts[each] for each in ways.values() if each in work.forecasts}
+
+
+def remember_forecasts(work: TableWork, ways: Mapping[str, Scenario], found: Mapping[str, Forecast]) -> None:
+    """Keep forecasts, so that no page makes them again."""
+    work.forecasts |= {ways[way]: forecast for way, forecast in found.items()}

@@ -12,7 +12,7 @@ from dpsynth_core.table.simulate import simulate_table
 from pages.shared.session import Session
 
 MINE, SIMULATED = "mine", "simulated"
-SMALL = {"bivariate_normal": 1_000, "mixture": 2_000}
+SMALL = {"blood_pressure": 2_000, "bivariate_normal": 1_000, "mixture": 2_000}
 """Rows of the examples that would be larger than a quick look needs."""
 MAX_SIMULATED = 20_000
 FIRST = "bivariate_normal"
