@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth_core.errors import DPSynthError, ParameterError
-from dpsynth_core.privacy.budget import Amount, Budget, exact
+from dpsynth_core.privacy.budget import Amount, Budget, exact, format_amount
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.table.cells import DEFAULT_LAYOUT, column_labels, column_numbers
 from dpsynth_core.table.file_layout import FileLayout, layout_of
@@ -26,6 +26,11 @@ SMALLEST_EXPONENT, LARGEST_EXPONENT = -6, 12
 """Magnitudes that a range estimate can tell apart: 10 ** -6 up to 10 ** 12."""
 FALSE_BIN = 0.01
 """Probability that an empty bin passes for an occupied one somewhere."""
+SEEN = 0.95
+"""Probability with which a part of the range, or a label, that has the rows it needs is found."""
+HOPELESS_SHARE = 0.1
+"""Share of all rows: an estimate that misses what so many rows share is refused, because it would ruin the column."""
+PROPOSED_EPSILONS = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "3", "5", "7", "10")
 HISTOGRAM_SENSITIVITY = 2
 """A replaced row leaves one bin and enters another."""
 
@@ -52,6 +57,79 @@ class DiscoveredCategories(PaidEstimate):
     """In alphabetical order, which says nothing about how often they occur."""
     threshold: int
     """A label was named when its noisy count reached this."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EstimateProspect:
+    """What an estimate can find, from the number of rows and the budget alone."""
+
+    n: int
+    rows_needed: int
+    """Rows that a part of the range, or a label, must have to be found with probability ``SEEN``."""
+    epsilon_needed: str | None
+    """The smallest of the proposed epsilons at which the estimate is worth making; None: none of them suffices."""
+
+    @property
+    def share_needed(self) -> float:
+        """The same as a share of all rows."""
+        return self.rows_needed / self.n
+
+    @property
+    def hopeless(self) -> bool:
+        return self.share_needed > HOPELESS_SHARE
+
+
+def estimate_prospect(n: int, budget: Budget, *, labels: bool, rows_per_person: int = 1) -> EstimateProspect:
+    """What to expect of an estimate before it is paid for. Nothing here depends on the rows but their public number.
+
+    A count c passes the threshold t with probability ``SEEN`` if c >= t + b ln(1 / (2 (1 - SEEN))), because
+    P(DLap(b) < -x) <= exp(-x/b) / 2 for whole x >= 1.
+
+    Args:
+        n: Rows of the table.
+        budget: Of the estimate, for the unit of protection.
+        labels: Whether categories are to be found, rather than a range.
+        rows_per_person: The unit of protection.
+
+    Example:
+        >>> prospect = estimate_prospect(768, Budget.of("0.1"), labels=False)
+        >>> prospect.rows_needed, prospect.hopeless, prospect.epsilon_needed
+        (233, True, '0.5')
+    """
+
+    def rows_needed(epsilon: Amount) -> int:
+        share = Budget.of(epsilon, budget.delta).per_row(rows_per_person)
+        scale = float(HISTOGRAM_SENSITIVITY / share.epsilon)
+        threshold = discovery_threshold(share.epsilon, share.delta) if labels else range_threshold(scale)
+        return math.ceil(threshold + scale * math.log(1 / (2 * (1 - SEEN))))
+
+    enough = (each for each in PROPOSED_EPSILONS if rows_needed(each) <= HOPELESS_SHARE * n)
+    return EstimateProspect(n=n, rows_needed=rows_needed(budget.epsilon), epsilon_needed=next(enough, None))
+
+
+def check_worthwhile(n: int, budget: Budget, *, labels: bool, rows_per_person: int = 1) -> None:
+    """Refuse an estimate, before anything is charged, that would miss what a tenth of the rows share."""
+    if labels and not budget.delta:
+        return  # refused for that reason where the labels are looked for
+    prospect = estimate_prospect(n, budget, labels=labels, rows_per_person=rows_per_person)
+    if not prospect.hopeless:
+        return
+    what = "a label" if labels else "a part of the range"
+    needed = prospect.epsilon_needed
+    remedy = "Declare the facts from public knowledge."
+    if needed is not None:
+        remedy = f"Spend at least epsilon {needed}, or declare the facts from public knowledge."
+    raise ParameterError(
+        "epsilon",
+        format_amount(budget.epsilon),
+        allowed=f"enough to find what {HOPELESS_SHARE:.0%} of the rows share",
+        remedy=f"With {n:,} rows, {what} would need about {prospect.rows_needed:,} rows to be found. {remedy}",
+    )
+
+
+def range_threshold(scale: float) -> float:
+    """A count above it is taken for an occupied bin: P(DLap(b) > t) <= exp(-t/b) for each of the bins, union bound."""
+    return scale * math.log((len(range_edges()) - 1) / FALSE_BIN)
 
 
 def range_edges() -> NDArray[np.float64]:
@@ -86,9 +164,7 @@ def estimate_bounds(
     counts = np.bincount(np.searchsorted(edges, inside, side="right") - 1, minlength=len(edges) - 1)
     noisy = noise.laplace(counts, sensitivity=HISTOGRAM_SENSITIVITY, epsilon=share.epsilon, label="range of a column")
     scale = HISTOGRAM_SENSITIVITY / share.epsilon
-    # P(DLap(b) > t) <= exp(-t/b) for each of the bins: union bound.
-    threshold = float(scale) * math.log(len(counts) / FALSE_BIN)
-    occupied = np.flatnonzero(noisy > threshold)
+    occupied = np.flatnonzero(noisy > range_threshold(float(scale)))
     if not len(occupied):
         raise NothingFoundError(
             f"No range stands out from the noise at epsilon {float(exact(epsilon, parameter='epsilon')):g}; "

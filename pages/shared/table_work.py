@@ -207,6 +207,8 @@ class TableWork:
     """What is wrong with the draft."""
     estimate_problem: DPSynthError | None = None
     """Why the last private estimate declared nothing."""
+    estimate_note: tuple[str, ...] = ()
+    """What the last private estimate found and what it may have missed. Releasable."""
     estimates: tuple[PaidEstimate, ...] = ()
     """Private estimates on this table: in release mode those that its account has paid for, as last read; in teaching
     mode those made here."""

@@ -53,6 +53,7 @@ def test_a_mechanism_that_refuses_says_why_and_the_others_stay() -> None:
     )
     rows = {row.key: row for row in plan_rows(wide, N, delta=0)}
     refused = [row for row in rows.values() if not row.scenarios]
+    assert refused
     assert all(row.refusal for row in refused)
     assert rows["private_pgm"].scenarios
 

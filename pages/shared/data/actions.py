@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from dpsynth_core.errors import DPSynthError
+from dpsynth_core.errors import DPSynthError, SchemaError
 from dpsynth_core.ledger.accounts import ESTIMATE, Account
 from dpsynth_core.ledger.fingerprint import fingerprint
 from dpsynth_core.ledger.settings import Settings
@@ -16,7 +16,13 @@ from dpsynth_core.privacy.noise import Noise, SecureNoise
 from dpsynth_core.runs.reading import file_names, read_file
 from dpsynth_core.table.cells import cell_text
 from dpsynth_core.table.column import Column
-from dpsynth_core.table.estimate import discover_categories, estimate_bounds
+from dpsynth_core.table.estimate import (
+    EstimateProspect,
+    check_worthwhile,
+    discover_categories,
+    estimate_bounds,
+    estimate_prospect,
+)
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.file_layout import FileLayout
 from dpsynth_core.table.paid_estimate import PaidEstimate, check_others_public
@@ -249,11 +255,20 @@ def can_estimate(column: Column) -> bool:
     return column.kind not in ("date", "boolean")
 
 
-def estimate(session: Session, name: str, budget: Budget, *, run_id: str, others_public: bool) -> str:
+def estimate(session: Session, name: str, budget: Budget, *, run_id: str, others_public: bool, other: str = "") -> str:
     """Estimate a column's range (pure epsilon) or its categories (with delta) privately, and declare the result.
 
     In release mode the account is charged before the result is visible; the same ``run_id`` is charged once. Nothing
-    else about the column is paid for: without the statement that it is public, nothing is charged or drawn.
+    else about the column is paid for: without the statement that it is public, nothing is charged or drawn. An
+    estimate that could not find what a tenth of the rows share is refused before that.
+
+    Args:
+        session: Whose table it is.
+        name: The column.
+        budget: What the estimate costs.
+        run_id: Of the charge.
+        others_public: Whether a person states everything else about the column.
+        other: The label for values that are not named; empty: there is none.
     """
     adopt_account_terms(session)
     work = session.work
@@ -262,6 +277,9 @@ def estimate(session: Session, name: str, budget: Budget, *, run_id: str, others
     if not can_estimate(column):
         raise DPSynthError(f"There is no private estimate for a {column.kind} column. Declare its facts.")
     check_others_public(name, others_public=others_public)
+    labels = not column.is_numeric
+    check_worthwhile(work.n, budget, labels=labels, rows_per_person=work.rows_per_person)
+    work.estimate_note = ()
     values, noise, unit = data.table[name], SecureNoise(budget), work.rows_per_person
     if session.mode == "teaching":
         found = _estimate(values, budget, noise, unit, numeric=column.is_numeric)
@@ -276,8 +294,45 @@ def estimate(session: Session, name: str, budget: Budget, *, run_id: str, others
         paid_estimates(work)
     if has_numeric_labels(work.draft, name):
         found = _with_numeric_labels(found)
-    replace_draft(session, with_column(work.draft, found.declare(column, others_public=others_public)))
+    declared = found.declare(column, others_public=others_public)
+    if labels and other:
+        declared = _with_other(declared, other)
+    replace_draft(session, with_column(work.draft, declared))
+    prospect = estimate_prospect(work.n, budget, labels=labels, rows_per_person=work.rows_per_person)
+    work.estimate_note = estimate_lines(declared, prospect)
     return name
+
+
+def _with_other(column: Column, other: str) -> Column:
+    """The column with a label for everything that is not named; as it is where its labels are numbers."""
+    try:
+        return replace(column, other=other)
+    except SchemaError:
+        return column
+
+
+def estimate_lines(column: Column, prospect: EstimateProspect) -> tuple[str, ...]:
+    """What was found and what was not, in terms of the public noise; nothing else about the rows."""
+    needed = f"{prospect.rows_needed:,} rows ({prospect.share_needed:.1%})"
+    if column.is_numeric:
+        found = f"{column.name}: the range is estimated as {column.lower} to {column.upper}."
+        missed = (
+            f"At either end, parts of the range with fewer than about {needed} may have been missed. Values there "
+            "count as the nearest end of the range."
+        )
+    else:
+        found = f"{column.name}: {len(column.categories or ())} labels were found."
+        missed = f"Labels that fewer than about {needed} share may have been missed. "
+        if column.other is not None:
+            missed += f"Values with such a label count as {column.other}."
+        else:
+            missed += "There is no label for them: fill in Other above, or they count as missing or as the first label."
+    return (
+        found,
+        missed,
+        "The app ticked Public for this column, because the estimate was paid for. Its origin is "
+        '"estimated privately", and its cost is part of what every release states.',
+    )
 
 
 def _estimate(values: pd.Series[Any], budget: Budget, noise: Noise, unit: int, *, numeric: bool) -> PaidEstimate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,7 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.privacy.budget import Budget, format_amount
 from dpsynth_core.table.column import KINDS, ORIGINS, Column
+from dpsynth_core.table.estimate import HOPELESS_SHARE, estimate_prospect
 from dpsynth_core.table.schema import MAX_DECLARED_BY
 from dpsynth_core.table.suggest import WORDS_AMONG_NUMBERS
 from pages.shared.accounts import account_of
@@ -34,10 +36,22 @@ from pages.shared.spending import Offer, ask_to_spend, show_price
 from pages.shared.widgets import offer_download, plain_list
 
 _TOTAL_EPSILON, _TOTAL_DELTA, _PROPOSED = "total_epsilon", "total_delta", "total_proposed"
+LABEL_DELTA, OTHER_LABEL = "1e-7", "other"
 LABELS_HELP = (
     "Every possible label, in order if ordinal. You can type or paste several at once, separated by commas, semicolons "
     'or lines. Put a label that has a comma in it between quotation marks: "Paris, France".'
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedEstimate:
+    """A private estimate that the visitor asked for."""
+
+    name: str
+    """The column."""
+    budget: Budget
+    other: str
+    """The label for values that are not named; empty: none."""
 
 
 def _editor_columns() -> dict[str, Any]:
@@ -234,33 +248,79 @@ def ask_estimate(session: Session) -> None:
             return
         left, middle, right = st.columns(3)
         name = left.selectbox("Column", names, key=f"estimate_column_{session.draft_version}")
+        column, unit, n = session.schema[name], session.work.rows_per_person, session.work.n
+        labels = not column.is_numeric
+        first = estimate_prospect(n, Budget.of("0.1", LABEL_DELTA), labels=labels, rows_per_person=unit).epsilon_needed
         epsilon = middle.number_input(
-            "Epsilon", min_value=0.01, max_value=10.0, value=0.1, key="estimate_epsilon", persist_state="session"
+            "Epsilon",
+            min_value=0.01,
+            max_value=10.0,
+            value=max(0.1, float(first or 0.1)),
+            key="estimate_epsilon",
+            persist_state="session",
         )
-        delta = "0"
-        if not session.schema[name].is_numeric:
-            delta = right.text_input("Delta", value="1e-7", key="estimate_delta", persist_state="session")
+        delta, other = "0", ""
+        if labels:
+            delta = right.text_input("Delta", value=LABEL_DELTA, key="estimate_delta", persist_state="session")
+            if column.other is None and st.checkbox(
+                "Add a label for everything that is not named", value=True, key="estimate_other"
+            ):
+                other = OTHER_LABEL
         stated = st.checkbox(
-            _others_statement(session.schema[name]), key=f"estimate_others_{session.draft_version}_{names.index(name)}"
+            _others_statement(column), key=f"estimate_others_{session.draft_version}_{names.index(name)}"
         )
         no_account = session.mode == "release" and account_of(session) is None
         blocked = no_account or not stated
+        with errors_shown("Please correct this:"):
+            blocked |= _say_prospect(n, Budget.of(epsilon, delta), unit, labels=labels)
         if no_account:
             st.caption("Set the total budget above first.")
         if not stated:
             st.caption("An estimate answers for the range or the categories only, so you must state the rest.")
         with errors_shown("Please correct this:"):
-            asked = (name, Budget.of(epsilon, delta))
-            offer: Offer[tuple[str, Budget]] = Offer(
+            asked = AskedEstimate(name=name, budget=Budget.of(epsilon, delta), other=other)
+            offer: Offer[AskedEstimate] = Offer(
                 name="estimate",
-                price=lambda asked: asked[1],
-                explain=lambda account, asked: _explain_price(account, asked[0], asked[1]),
+                price=lambda asked: asked.budget,
+                explain=_explain_price,
                 confirm="Spend it",
-                make=lambda asked, run_id: _run_estimate(session, asked[0], asked[1], run_id),
+                make=lambda asked, run_id: _run_estimate(session, asked, run_id),
             )
             ask_to_spend(session, offer, "Estimate", asked, key="estimate", disabled=blocked)
         if session.work.estimate_problem is not None:
             show_error("Nothing was declared.", session.work.estimate_problem)
+        plain_list(session.work.estimate_note)
+
+
+def _say_prospect(n: int, budget: Budget, unit: int, *, labels: bool) -> bool:
+    """What to expect, from the number of rows and epsilon alone; returns whether the estimate would be hopeless."""
+    if labels and not budget.delta:
+        return False
+    prospect = estimate_prospect(n, budget, labels=labels, rows_per_person=unit)
+    epsilon, needed = format_amount(budget.epsilon), f"about {prospect.rows_needed:,} of the {n:,} rows"
+    what = "a label is named only if" if labels else "a part of the range is found only if"
+    share_it = "share it" if labels else "lie in it"
+    missed = (
+        "Rarer labels are missed."
+        if labels
+        else "Parts of the range, such as 20 to 50 or 500 to 1,000, are cut off at either end if they hold fewer."
+    )
+    st.markdown(
+        f"**What to expect.** At ε = {epsilon}, {what} {needed} ({prospect.share_needed:.1%}) {share_it}. {missed}"
+    )
+    if not prospect.hopeless:
+        return False
+    remedy = (
+        f"Spend at least ε = {prospect.epsilon_needed}, or declare the facts from public knowledge."
+        if prospect.epsilon_needed
+        else "No ε up to 10 would be enough for so few rows: declare the facts from public knowledge."
+    )
+    st.warning(
+        f"This would ruin the column, so the app does not offer it: what {HOPELESS_SHARE:.0%} of the rows share would "
+        f"be missed. {remedy}",
+        icon=":material/block:",
+    )
+    return True
 
 
 def _others_statement(column: Column) -> str:
@@ -272,18 +332,18 @@ def _others_statement(column: Column) -> str:
     return f"I state as public knowledge that this column is {column.kind} and that its values {missing}; {rest}."
 
 
-def _explain_price(account: Account, name: str, budget: Budget) -> bool:
-    enough = show_price(account, budget, f"Estimating column {name!r}")
+def _explain_price(account: Account, asked: AskedEstimate) -> bool:
+    enough = show_price(account, asked.budget, f"Estimating column {asked.name!r}")
     if not enough:
         st.text("Spend less, or declare the facts from public knowledge.")
     return enough
 
 
-def _run_estimate(session: Session, name: str, budget: Budget, run_id: str) -> None:
+def _run_estimate(session: Session, asked: AskedEstimate, run_id: str) -> None:
     session.work.estimate_problem = None
     try:
         # Both buttons that lead here ask for the statement about the column's other facts first.
-        estimate(session, name, budget, run_id=run_id, others_public=True)
+        estimate(session, asked.name, asked.budget, run_id=run_id, others_public=True, other=asked.other)
     except DPSynthError as problem:
         # It may have cost something all the same, so the page begins again and shows what is left.
         session.work.estimate_problem = problem

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from dpsynth_core.table.examples import EXAMPLES
+from pages.shared.buttons import clicked
 from pages.shared.data.actions import load_example
 from pages.shared.data.leaving import may_leave
 from pages.shared.layout import errors_shown, leave_for
@@ -27,7 +28,7 @@ def offer_other_size(session: Session, *, then: str) -> None:
     few = work.n > example.few_rows
     rows = example.few_rows if few else example.default_rows
     with st.container(horizontal=True, vertical_alignment="center"):
-        pressed = st.button(f"The same with {rows:,} rows", icon=":material/compare_arrows:", key="other_size")
+        pressed = clicked(f"The same with {rows:,} rows", icon=":material/compare_arrows:", key="other_size")
         st.caption(WHY if few else "With more rows, the same noise matters less.")
     if may_leave(session, pressed=pressed, key="other_size", title="Use another table?"):
         with errors_shown("This example cannot be used."):

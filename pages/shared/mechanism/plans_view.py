@@ -10,6 +10,7 @@ from dpsynth_core.review.wording import ERROR_UNIT, share
 from dpsynth_core.runs.forecast import COLUMN_LIMITS, PAIR_LIMITS, Forecast, Light, Scenario
 from dpsynth_core.runs.planning import PLAN_EPSILONS, PlanRow, best_plan, least_error
 from pages.shared.accounts import account_of
+from pages.shared.buttons import clicked
 from pages.shared.formatting import duration
 from pages.shared.layout import errors_shown
 from pages.shared.mechanism.forecast_view import BASIS
@@ -44,8 +45,8 @@ LEGEND = (
     f"{LIGHTS['red']} far off (columns over {COLUMN_LIMITS[1]:.0%} or pairs over {PAIR_LIMITS[1]:.0%})"
 )
 READING = (
-    "Each button gives the error to expect in a single column and in a pair of columns, on average, and how many of all pairs "
-    f"are kept (error at most {PAIR_LIMITS[1]:.0%}). Press one to use that mechanism, ε and δ."
+    "Each button gives the error to expect in a single column and in a pair of columns, on average, and how many pairs "
+    f"of all are kept (error at most {PAIR_LIMITS[1]:.0%}). Press one to use that mechanism, ε and δ."
 )
 
 
@@ -82,7 +83,7 @@ def _offer_start(session: Session, key: str) -> None:
     seconds = sum(row.seconds for row in unasked)
     batch = next_batch(session)
     label = f"Compare plans ({duration(seconds)})"
-    if st.button(label, icon=":material/query_stats:", key=f"plans_{key}", disabled=not batch):
+    if clicked(label, icon=":material/query_stats:", key=f"plans_{key}", disabled=not batch):
         start_plans(session, batch)
         st.rerun()
     if not batch:
@@ -145,9 +146,10 @@ def _show_row(session: Session, row: PlanRow, *, key: str, active: bool) -> None
         return
     if row.seconds > UNASKED_SECONDS and not any(each in work.forecasts for each in row.scenarios):
         label = f"Forecast it ({duration(row.seconds)})"
-        if cells[0].button(label, key=f"slow_{key}", disabled=active, width="stretch"):
-            start_plans(session, list(row.scenarios))
-            st.rerun()
+        with cells[0]:
+            if clicked(label, key=f"slow_{key}", disabled=active, width="stretch"):
+                start_plans(session, list(row.scenarios))
+                st.rerun()
         return
     by_epsilon = {format_amount(each.budget.epsilon): each for each in row.scenarios}
     for slot, epsilon in zip(cells, PLAN_EPSILONS, strict=True):
@@ -171,7 +173,7 @@ def _show_cell(session: Session, scenario: Scenario, *, key: str) -> None:
     # On the button that is filled with colour, the icon has the colour of the text.
     light = ICONS[found.light] if chosen else LIGHTS[found.light]
     label = f"{light} ε {format_amount(scenario.budget.epsilon)}: {share(found.column_error)}{pairs}"
-    pressed = st.button(
+    pressed = clicked(
         f"{label}{keeps}",
         key=f"plan_{key}",
         width="stretch",
@@ -192,6 +194,6 @@ def _show_state(session: Session, task: Task, key: str) -> None:
         why = "was cancelled" if task.job.state == "cancelled" else "failed"
         st.caption(f"{task.title} {why}. Nothing was charged.")
         batch = next_batch(session)
-        if batch and st.button("Go on with the rest", key=f"plans_more_{key}"):
+        if batch and clicked("Go on with the rest", key=f"plans_more_{key}"):
             start_plans(session, batch)
             st.rerun()
