@@ -284,11 +284,41 @@ def test_an_estimate_without_an_account_is_refused(unopened: Session) -> None:
 
 
 def test_an_estimate_that_finds_nothing_is_spent_and_declares_nothing(release: Session) -> None:
+    rows = release.work.draft.copy()
+    code = rows["name"] == "code"  # every row has its own
+    rows.loc[code, "keep"], rows.loc[code, "categories"] = True, pd.Series([["p"]] * len(rows), index=rows.index)[code]
+    edit_draft(release, rows)
     before = release.schema
     with pytest.raises(NothingFoundError, match="is spent"):
-        run(release, "town", Budget.of("0.001", "1e-6"))
+        run(release, "code", Budget.of(5, "1e-6"))
     assert release.schema == before
-    assert account_in(release).spent.epsilon == Budget.of("0.001").epsilon
+    assert account_in(release).spent.epsilon == 5
+
+
+def test_a_hopeless_estimate_is_refused_before_anything_is_charged(release: Session) -> None:
+    before = release.schema
+    for name, budget in (("age", Budget.of("0.1")), ("town", Budget.of("0.1", "1e-7"))):
+        with pytest.raises(ParameterError, match="Spend at least epsilon"):
+            run(release, name, budget)
+    assert release.schema == before
+    assert account_in(release).spent.epsilon == 0
+    assert not account_in(release).entries
+
+
+def test_an_estimate_says_what_it_may_have_missed_and_can_add_a_label_for_the_rest(release: Session) -> None:
+    declare_all_public(release, public=True)
+    run(release, "age")
+    found, missed, ticked = release.work.estimate_note
+    assert "age: the range is estimated as" in found
+    assert "Values there count as the nearest end" in missed
+    assert "ticked Public" in ticked
+    estimate(release, "town", Budget.of(1, "1e-6"), run_id="other", others_public=True, other="other")
+    assert release.schema is not None
+    assert release.schema["town"].other == "other"
+    assert status(release) == "proven"
+    found, missed, _ = release.work.estimate_note
+    assert found == "town: 2 labels were found."
+    assert "count as other" in missed
 
 
 def test_teaching_estimates_charge_nothing(teaching: Session, home: Path) -> None:
@@ -359,14 +389,14 @@ def test_the_schema_after_an_estimate_holds_nothing_that_was_read_from_the_rows(
 def test_the_account_remembers_what_an_estimate_has_found(release: Session) -> None:
     declare_all_public(release, public=True)
     run(release, "age")
-    run(release, "town", Budget.of("0.5", "1e-6"))
+    run(release, "town", Budget.of("1", "1e-6"))
     assert release.schema is not None
     first, second = open_ledger().estimates(account_in(release).fingerprint)
     assert (first.column, second.column, second.categories) == ("age", "town", ("north", "south"))
     assert release.schema["age"].lower == first.lower
     assert status(release) == "proven"
     assert release.guarantee is not None
-    assert release.guarantee.budget == Budget.of("6.5", "1e-6")
+    assert release.guarantee.budget == Budget.of("7", "1e-6")
     again = Session(mode="release")
     load_upload(again, "people.csv", CSV)
     load_schema(again, release.schema.to_json().encode())
@@ -375,13 +405,13 @@ def test_the_account_remembers_what_an_estimate_has_found(release: Session) -> N
 
 def test_runs_together_cost_their_sum_and_each_estimate_once(release: Session) -> None:
     declare_all_public(release, public=True)
-    run(release, "town", Budget.of("0.5", "1e-6"))
+    run(release, "town", Budget.of("1", "1e-6"))
     assert release.schema is not None
     estimates = open_ledger().estimates(account_in(release).fingerprint)
     for epsilon in ("1", "0.25"):
         config = RunConfig(mechanism=MECHANISMS["kd_tree"](), epsilon=epsilon)
         release.work.add_run(execute(release.work.data.table, release.schema, config, estimates))
-    assert release.work.spent == Budget.of("1.75", "1e-6")
+    assert release.work.spent == Budget.of("2.25", "1e-6")
 
 
 @pytest.mark.parametrize("labels", [("1", "2"), ("01", "02")])

@@ -13,6 +13,7 @@ from dpsynth_core.table.schema import Schema
 from tests.waiting.browser import (
     csv_of,
     downloaded,
+    fill_in,
     go,
     open_estimates,
     press,
@@ -111,38 +112,39 @@ def saved_schema(page: Page) -> Schema:
 def test_every_estimate_is_announced_and_paid_for_once(visit: Visit) -> None:
     page = release_with(visit(), csv_of("age", "weight"))
     expect(page.get_by_text("Total budget of this data set")).to_be_visible()
+    fill_in(page.get_by_role("spinbutton", name="Total epsilon"), "10")
     press(page, "Open the account")
-    spent(page, "0 of 1")
+    spent(page, "0 of 10")
     expect(page.get_by_role("heading", name="Pictures")).to_have_count(0)
     open_estimates(page)
     epsilon = page.get_by_label("Epsilon", exact=True)
-    epsilon.fill("0.75")
+    epsilon.fill("7.5")
     epsilon.press("Enter")
     state_the_rest(page)
 
     press(page, "Estimate")
     dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_text("Estimating column 'age' costs ε 0.75, δ 0.")).to_be_visible()
-    expect(dialog.get_by_text("Left now: ε 1, δ 1e-6.")).to_be_visible()
-    expect(dialog.get_by_text("Left afterwards: ε 0.25, δ 1e-6.")).to_be_visible()
+    expect(dialog.get_by_text("Estimating column 'age' costs ε 7.5, δ 0.")).to_be_visible()
+    expect(dialog.get_by_text("Left now: ε 10, δ 1e-6.")).to_be_visible()
+    expect(dialog.get_by_text("Left afterwards: ε 2.5, δ 1e-6.")).to_be_visible()
     use(dialog.get_by_role("button", name="Cancel"))
     expect(dialog).to_have_count(0)
-    spent(quiet(page), "0 of 1")
+    spent(quiet(page), "0 of 10")
 
     press(page, "Estimate")
     use(dialog.get_by_role("button", name="Spend it"))
     page.keyboard.press("Enter")
-    spent(page, "0.75 of 1")
+    spent(page, "7.5 of 10")
     go(page, "Home")
     expect(page.get_by_role("heading", name="Where you are")).to_be_visible()
-    spent(page, "0.75 of 1")
+    spent(page, "7.5 of 10")
     go(page, "Data")
-    expect(page.get_by_text("ε 0.75 of 1 spent.")).to_be_visible()
+    expect(page.get_by_text("ε 7.5 of 10 spent.")).to_be_visible()
     age = saved_schema(page)["age"]
     assert (age.public, age.origin) == (True, "estimated privately")
 
     open_estimates(page)
-    expect(page.get_by_label("Epsilon", exact=True)).to_have_value("0.75")
+    expect(page.get_by_label("Epsilon", exact=True)).to_have_value("7.50")
     state_the_rest(page)
     press(page, "Estimate")
     expect(dialog.get_by_text("That is more than is left.")).to_be_visible()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -16,9 +17,11 @@ from dpsynth_core.privacy.noise import SecureNoise, SeededNoise
 from dpsynth_core.privacy.recording import Recorder, Replay
 from dpsynth_core.table.estimate import (
     NothingFoundError,
+    check_worthwhile,
     discover_categories,
     discovery_threshold,
     estimate_bounds,
+    estimate_prospect,
     range_edges,
 )
 
@@ -130,3 +133,63 @@ def test_spellings_of_one_number_are_counted_as_one_label() -> None:
     assert 40 < threshold < 80
     found = discover_categories(values, epsilon="0.5", delta="1e-6", noise=SeededNoise(Budget.of("0.5", "1e-6"), 3))
     assert found.categories == ("3", "none")
+
+
+# What to expect beforehand
+
+
+@pytest.mark.parametrize(("epsilon", "n"), [("0.5", 768), ("0.1", 5_000), ("2", 200)])
+def test_a_part_of_the_range_with_the_rows_it_needs_is_found(epsilon: str, n: int) -> None:
+    needed = estimate_prospect(n, Budget.of(epsilon), labels=False).rows_needed
+    values = pd.Series([15.0] * (n - needed) + [1500.0] * needed, name="x")
+    runs = 200
+    found = sum(
+        estimate_bounds(values, epsilon=epsilon, noise=SeededNoise(Budget.of(epsilon), seed)).upper >= 2000
+        for seed in range(runs)
+    )
+    # Five standard deviations below 95%.
+    assert found >= runs * (0.95 - 5 * math.sqrt(0.95 * 0.05 / runs))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("0.5", "1e-7"), ("3", "1e-6")])
+def test_a_label_with_the_rows_it_needs_is_named(epsilon: str, delta: str) -> None:
+    budget = Budget.of(epsilon, delta)
+    needed = estimate_prospect(768, budget, labels=True).rows_needed
+    values = pd.Series(["common"] * (768 - needed) + ["rarer"] * needed, name="x")
+    runs = 200
+    found = sum(
+        "rarer" in discover_categories(values, epsilon=epsilon, delta=delta, noise=SeededNoise(budget, seed)).categories
+        for seed in range(runs)
+    )
+    assert found >= runs * (0.95 - 5 * math.sqrt(0.95 * 0.05 / runs))
+
+
+def test_the_default_epsilon_on_a_small_table_is_hopeless_and_says_what_is_needed() -> None:
+    for labels, delta in ((False, "0"), (True, "1e-7")):
+        budget = Budget.of("0.1", delta)
+        prospect = estimate_prospect(768, budget, labels=labels)
+        assert prospect.hopeless
+        with pytest.raises(ParameterError, match=f"Spend at least epsilon {prospect.epsilon_needed}"):
+            check_worthwhile(768, budget, labels=labels)
+        check_worthwhile(768, Budget.of(prospect.epsilon_needed or 0, delta), labels=labels)
+        check_worthwhile(100_000, budget, labels=labels)
+    with pytest.raises(ParameterError, match="Declare the facts from public knowledge"):
+        check_worthwhile(10, Budget.of(10), labels=False)
+
+
+def test_several_rows_per_person_need_more() -> None:
+    one, four = (estimate_prospect(768, Budget.of(1), labels=False, rows_per_person=k) for k in (1, 4))
+    assert four.rows_needed > 3 * one.rows_needed
+
+
+def test_a_skewed_column_with_many_zeros_is_not_cut_off_at_the_epsilon_that_is_asked_for() -> None:
+    rng = np.random.default_rng(1)
+    insulin = np.where(rng.random(768) < 0.5, 0.0, np.round(rng.gamma(2.0, 75.0, 768)))
+    epsilon = estimate_prospect(768, Budget.of("0.1"), labels=False).epsilon_needed
+    assert epsilon is not None
+    cut = []
+    for seed in range(20):
+        noise = SeededNoise(Budget.of(epsilon), seed)
+        found = estimate_bounds(pd.Series(insulin, name="insulin"), epsilon=epsilon, noise=noise)
+        cut.append(float(np.mean((insulin < found.lower) | (insulin > found.upper))))
+    assert np.mean(cut) < 0.05
