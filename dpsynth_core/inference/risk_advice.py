@@ -156,7 +156,9 @@ def _mechanisms(simulator: NullSimulator, release: Release, synthetic: pd.DataFr
     epsilon = base.budget.per_row(schema.rows_per_person).epsilon
     for key in MECHANISMS:
         kind = MECHANISMS[key]
-        if kind.status != "proven" or key == release.mechanism.key or (kind.needs_delta and not base.budget.delta):
+        if kind.status != "proven" or kind.comparator or key == release.mechanism.key:
+            continue
+        if kind.needs_delta and not base.budget.delta:
             continue
         try:
             mechanism = kind.suggest(schema, n, epsilon)

@@ -18,6 +18,9 @@ MECHANISMS: Registry[Mechanism] = Registry(
         "pmse": "pmse:PMSE",
         "noisy_bayes": "noisy_bayes:NoisyBayes",
         "bayes": "noisy_bayes:Bayes",
+        "balog_points": "mean_embedding.balog_points:BalogPoints",
+        "balog_features": "mean_embedding.balog_features:BalogFeatures",
+        "dp_merf": "mean_embedding.dp_merf:DPMERF",
     },
 )
 

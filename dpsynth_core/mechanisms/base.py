@@ -55,6 +55,9 @@ class Mechanism(ABC):
     counts_cells: ClassVar[bool] = True
     """Whether it rests on counts over cells of the domain; if not, it fits a model of another kind."""
 
+    comparator: ClassVar[bool] = False
+    """Whether it is here because a paper compares with it: shown apart from the others and never suggested."""
+
     rows: int | None = setting(None, title="Rows to make")
     """Rows of the synthetic table. None: as many as the original has."""
     reason: str = field(default="", compare=False)

@@ -26,7 +26,7 @@ from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.runs.selection import PrivateSelection
-from tests.audit.broken import counts, gradients, releases, selections, sources, trees
+from tests.audit.broken import counts, embeddings, gradients, releases, selections, sources, trees
 
 
 def _sentence(thing: object) -> str:
@@ -117,6 +117,7 @@ MUTANTS: tuple[Mutant, ...] = (
     _mechanism(gradients.BatchForgotten),
     _mechanism(gradients.HalfTheGradientNoise),
     _source(gradients.HalfNoiseOnGradients, CanaryGradients),
+    _mechanism(embeddings.LeakedPoints),
     _source(sources.HalfNoise),
     _secure_source(sources.HalfSecureNoise),
     _source(sources.OneSided),

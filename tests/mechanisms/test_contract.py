@@ -48,9 +48,13 @@ def private(schema: Schema | None = None, rows: int = 300) -> dp.PrivateTable:
     return dp.PrivateTable(mixed_table(rows), schema or mixed_schema())
 
 
-QUICK: dict[str, dict[str, Any]] = {"dp_gan": {"rounds": 4, "critic_steps": 4}}
+QUICK: dict[str, dict[str, Any]] = {
+    "dp_gan": {"rounds": 4, "critic_steps": 4},
+    "balog_features": {"points": 5, "features": 60},
+    "dp_merf": {"features": 60, "training_steps": 10, "batch": 16},
+}
 """What the contract does not depend on, and would only take long."""
-FEWER_EXAMPLES = {"dp_gan": 4}
+FEWER_EXAMPLES = {"dp_gan": 4, "dp_merf": 4}
 """Where each shape of a table is compiled anew, which takes a second."""
 
 
@@ -285,6 +289,10 @@ def test_wrong_parameters_are_refused_by_name(kind: type[Mechanism]) -> None:
         "batch": [0],
         "hidden": [0, 10**6],
         "critic_steps": [0],
+        "points": [0, 1.5],
+        "features": [1, 10**6],
+        "training_steps": [0],
+        "width": [0, -1.0, float("nan")],
     }
     for field in fields(kind):
         for value in wrong.get(field.name, []):

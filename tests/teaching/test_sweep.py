@@ -35,7 +35,7 @@ CONFIG = SweepConfig(
     mechanisms=("perturbed_histogram", "kd_tree"), epsilons=(0.01, 1.0, 100.0), repetitions=2, analysts=10
 )
 HISTOGRAM_KEYS = {kind.key for kind in HISTOGRAMS}
-PRIVATE = [key for key, kind in MECHANISMS.items() if kind.status != "none"]
+PRIVATE = [key for key, kind in MECHANISMS.items() if kind.status != "none" and not kind.comparator]
 
 
 @lru_cache

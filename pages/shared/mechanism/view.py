@@ -114,8 +114,19 @@ def _ask_delta(session: Session) -> None:
 
 
 def choose_mechanism(session: Session, schema: Schema, n: int) -> None:
-    """One card for every registered mechanism."""
-    keys = list(MECHANISMS)
+    """One card for every registered mechanism; the papers' comparators are folded away."""
+    apart = [key for key, kind in MECHANISMS.items() if kind.comparator]
+    _cards(session, schema, n, [key for key in MECHANISMS if key not in apart])
+    if apart:
+        with st.expander("Comparators from the papers", expanded=session.settings.key in apart):
+            st.markdown(
+                "The papers compare their mechanisms with these. They are private, like the others, and are here so "
+                "that you can repeat the comparison. The app never suggests one of them."
+            )
+            _cards(session, schema, n, apart)
+
+
+def _cards(session: Session, schema: Schema, n: int, keys: list[str]) -> None:
     across = 2 if len(keys) in (2, 4) else 3
     for start in range(0, len(keys), across):
         for slot, key in zip(st.columns(across), keys[start : start + across], strict=False):

@@ -97,8 +97,8 @@ def _share(key: tuple[str, object, object], result: Any) -> None:
 
 
 def sweepable() -> list[str]:
-    """Mechanisms that have an epsilon at all."""
-    return [key for key, kind in MECHANISMS.items() if kind.status != "none"]
+    """Mechanisms that have an epsilon at all and are meant to be used; the papers' comparators are not."""
+    return [key for key, kind in MECHANISMS.items() if kind.status != "none" and not kind.comparator]
 
 
 def sweep_seconds(config: SweepConfig, schema: Schema, n: int) -> float:
