@@ -85,6 +85,8 @@ def _row(name: str, scores: list[list[UtilityErrors]], field: str) -> tuple[Cell
 
 def _methods() -> Iterator[tuple[str, type[Mechanism], Fraction]]:
     for key, kind in MECHANISMS.items():
+        if kind.comparator:  # they have an experiment of their own
+            continue
         if not kind.needs_delta:
             yield key, kind, Fraction(0)
         if kind.takes_delta or kind.needs_delta:

@@ -57,6 +57,17 @@ def test_every_registered_mechanism_has_a_card_a_form_and_pictures(key: str) -> 
     assert any(MECHANISMS[key].title in element.value for element in app.markdown)
 
 
+def test_comparators_are_shown_apart() -> None:
+    app = mechanism_page(ready())
+    fold = next(fold for fold in app.expander if fold.label == "Comparators from the papers")
+    assert not fold.proto.expanded
+    inside = {element.key for element in fold.button}
+    assert inside == {f"choose_{key}" for key, kind in MECHANISMS.items() if kind.comparator}
+    settled(app.button(key="choose_dp_merf").click().run())
+    fold = next(fold for fold in app.expander if fold.label == "Comparators from the papers")
+    assert fold.proto.expanded, "what is chosen can be seen"
+
+
 def test_a_mechanism_that_does_not_fit_says_so_on_its_card() -> None:
     session = ready("breast_cancer")
     session.settings.changed["perturbed_histogram"] = {"bins": 16}
