@@ -6,24 +6,38 @@ A new experiment is one file with a function from ``RunOptions`` to ``ResultTabl
 from __future__ import annotations
 
 from benchmarks.papers.base import Experiment
+from benchmarks.papers.body_mass_index import body_mass_index
 from benchmarks.papers.false_discoveries import false_discoveries
+from benchmarks.papers.gan_discoveries import gan_discoveries
 from benchmarks.papers.gaussian_mixtures import gaussian_mixtures
 from benchmarks.papers.mixed_columns import mixed_columns
+from benchmarks.papers.number_of_bins import number_of_bins
 from benchmarks.papers.regression_coefficients import regression_coefficients
 from benchmarks.papers.release_pmse import release_pmse
 from benchmarks.papers.tree_sensitivity import tree_sensitivity
 from benchmarks.papers.utility import utility
 
 EXPERIMENTS: dict[str, Experiment] = {
+    "body_mass_index": body_mass_index,
     "false_discoveries": false_discoveries,
+    "gan_discoveries": gan_discoveries,
     "gaussian_mixtures": gaussian_mixtures,
     "mixed_columns": mixed_columns,
+    "number_of_bins": number_of_bins,
     "regression_coefficients": regression_coefficients,
     "release_pmse": release_pmse,
     "tree_sensitivity": tree_sensitivity,
     "utility": utility,
 }
-DEFAULT_REPS: dict[str, int] = {"false_discoveries": 1000, "tree_sensitivity": 100, "utility": 3, "mixed_columns": 5}
+DEFAULT_REPS: dict[str, int] = {
+    "body_mass_index": 1000,
+    "false_discoveries": 1000,
+    "gan_discoveries": 20,
+    "mixed_columns": 5,
+    "number_of_bins": 1000,
+    "tree_sensitivity": 100,
+    "utility": 3,
+}
 """Where an experiment needs another number of repetitions than most: shares need many."""
 
 __all__ = ["DEFAULT_REPS", "EXPERIMENTS"]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.papers import DEFAULT_REPS, EXPERIMENTS
-from benchmarks.papers.base import RunOptions
+from benchmarks.papers.base import ResultStore, RunOptions
 from dpsynth_core.errors import DPSynthError
 
 
@@ -25,7 +25,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"There is no experiment {given.name!r}. Choose from: {', '.join(EXPERIMENTS)}.")
     reps = DEFAULT_REPS.get(given.name, RunOptions.reps) if given.reps is None else given.reps
     try:
-        options = RunOptions(reps=reps, secure=given.secure, data=given.data, shrink=given.shrink, report=_report)
+        options = RunOptions(
+            reps=reps,
+            secure=given.secure,
+            data=given.data,
+            shrink=given.shrink,
+            report=_report,
+            store=ResultStore(given.store),
+        )
     except DPSynthError as error:
         parser.error(str(error))
     tables = EXPERIMENTS[given.name](options)
@@ -49,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="print JSON instead of aligned text")
     parser.add_argument("--secure", action="store_true", help="use release noise instead of seeded simulation noise")
     parser.add_argument("--data", type=Path, help="folder of published data sets; without it, rows are simulated")
+    parser.add_argument("--store", type=Path, help="file of results so far: a run that was stopped goes on from there")
     parser.add_argument("--shrink", type=int, default=1, help="divide the number of rows, for a quick look")
     return parser
 

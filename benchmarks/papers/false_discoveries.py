@@ -45,26 +45,26 @@ class Curve:
     """Only these, for mechanisms that take seconds for a table."""
 
 
-_PERTURBED = PerturbedHistogram(placement="centre")
-_SMOOTHED = SmoothedHistogram(placement="centre")
-_PGM = PrivatePGM(kind_of_noise="laplace", placement="centre")
-_MWEM = MWEM(**MWEM.presets["Montoya Perez et al. (2024)"])
-_PAPER = replace(_SMOOTHED, smoothing="paper")
+PERTURBED = PerturbedHistogram(placement="centre")
+SMOOTHED = SmoothedHistogram(placement="centre")
+PGM = PrivatePGM(kind_of_noise="laplace", placement="centre")
+PAPER_MWEM = MWEM(**MWEM.presets["Montoya Perez et al. (2024)"])
+PAPER_SMOOTHED = replace(SMOOTHED, smoothing="paper")
 
 ORIGINAL_SIZES: tuple[Curve, ...] = (
     Curve(title="DP-MW on the original", test="dp"),
-    Curve(title="perturbed histogram", mechanism=_PERTURBED),
-    Curve(title="perturbed histogram, calibrated", mechanism=_PERTURBED, test="calibrated"),
-    Curve(title="MWEM, the paper's settings", mechanism=_MWEM, one_in=10),
-    Curve(title="Private-PGM, given marginals as in the paper", mechanism=replace(_PGM, strategy="given"), one_in=5),
-    Curve(title="Private-PGM, as suggested", mechanism=_PGM, one_in=5),
+    Curve(title="perturbed histogram", mechanism=PERTURBED),
+    Curve(title="perturbed histogram, calibrated", mechanism=PERTURBED, test="calibrated"),
+    Curve(title="MWEM, the paper's settings", mechanism=PAPER_MWEM, one_in=10),
+    Curve(title="Private-PGM, given marginals as in the paper", mechanism=replace(PGM, strategy="given"), one_in=5),
+    Curve(title="Private-PGM, as suggested", mechanism=PGM, one_in=5),
     Curve(title="DP GAN, delta 1e-6", mechanism=DPGAN(), one_in=20, delta=1e-6, sizes=(100, 1000)),
 )
 """Figure 4: as many synthetic rows as original ones."""
 SYNTHETIC_SIZES: tuple[Curve, ...] = (
-    Curve(title="smoothed histogram, paper's constant", mechanism=_PAPER),
-    Curve(title="smoothed histogram", mechanism=_SMOOTHED),
-    Curve(title="smoothed histogram, calibrated", mechanism=_SMOOTHED, test="calibrated"),
+    Curve(title="smoothed histogram, paper's constant", mechanism=PAPER_SMOOTHED),
+    Curve(title="smoothed histogram", mechanism=SMOOTHED),
+    Curve(title="smoothed histogram, calibrated", mechanism=SMOOTHED, test="calibrated"),
 )
 """Figure 5: few synthetic rows from 20,000."""
 
@@ -117,7 +117,7 @@ def _run(curves: Sequence[Curve], sizes: Sequence[tuple[int, int | None]], optio
 
 def _table(grid: Grid, error: str, title: str, letter: str) -> ResultTable:
     rows: list[tuple[CellValue, ...]] = [
-        (name, f"{letter} = {size:,}", *(_cell(getattr(rates, error)) for rates in line))
+        (name, f"{letter} = {size:,}", *(rate_cell(getattr(rates, error)) for rates in line))
         for (name, size), line in grid.items()
     ]
     aim = "a valid test stays at 0.05 or below" if error == "type_one" else "smaller is better, if Type I is valid"
@@ -138,7 +138,8 @@ def _repetitions(grid: Grid) -> str:
     return " or ".join(f"{number:,}" for number in numbers)
 
 
-def _cell(share: Proportion) -> Estimate:
+def rate_cell(share: Proportion) -> Estimate:
+    """A share with its standard error."""
     # A quarter of Wilson's interval is about a standard error, and not zero where nothing happened.
     return Estimate(mean=share.estimate, error=(share.high - share.low) / 4, reps=share.reps)
 
@@ -154,9 +155,9 @@ def _findings(grid: Grid) -> ResultTable:
         rows.append(
             (
                 name,
-                _cell(at.type_one),
+                rate_cell(at.type_one),
                 f"eps {at.epsilon:g}, {at.n1 + at.n2:,} original rows",
-                None if power is None else _cell(power),
+                None if power is None else rate_cell(power),
             )
         )
     return ResultTable(
@@ -174,10 +175,10 @@ def _unequal(large: int, options: RunOptions) -> ResultTable:
     """Beyond the paper, whose groups were all of equal size."""
     shape = np.exp2(-np.arange(BINS) / 10)
     cases = (
-        ("perturbed histogram", _PERTURBED, 1000, 1.0),
-        ("perturbed histogram", _PERTURBED, large, 0.1),
-        ("smoothed histogram, 100 rows", replace(_SMOOTHED, rows=100), large, 1.0),
-        ("smoothed histogram, 500 rows", replace(_SMOOTHED, rows=500), large, 5.0),
+        ("perturbed histogram", PERTURBED, 1000, 1.0),
+        ("perturbed histogram", PERTURBED, large, 0.1),
+        ("smoothed histogram, 100 rows", replace(SMOOTHED, rows=100), large, 1.0),
+        ("smoothed histogram, 500 rows", replace(SMOOTHED, rows=500), large, 5.0),
     )
     rows: list[tuple[CellValue, ...]] = []
     for title, mechanism, n, epsilon in cases:
@@ -195,7 +196,7 @@ def _unequal(large: int, options: RunOptions) -> ResultTable:
                     test=test,
                     shape=shape,
                 )
-                cells.append(_cell(rates.type_one))
+                cells.append(rate_cell(rates.type_one))
         rows.append((title, f"n = {min(n, large):,}, eps {epsilon:g}", *cells))
     return ResultTable(
         title="Type I error with unequal groups and a skewed value (not in the paper)",

@@ -59,7 +59,8 @@ class KDGrid(Mechanism):
     choice_share: float = setting(0.0, title="Share for choosing the bins")
     """Share of epsilon with which the number of bins is chosen, if it is not given. Zero: the declared bins."""
     threshold: int | None = setting(None, title="Fewest rows to keep a cell")
-    """Smallest noisy count that is kept (t). None: empty cells invent at most one row in a hundred."""
+    """Smallest noisy count that is kept (t). None: empty cells invent at most one row in a hundred, or in four hundred
+    where the bins are chosen."""
     spread_lost: bool = setting(False, title="Return rows that were lost", advanced=True)
     """Whether rows that fell below the threshold go to the dropped cells beside kept ones, in up to three numeric
     columns. Otherwise all kept cells grow by the same factor."""
@@ -121,7 +122,7 @@ class KDGrid(Mechanism):
         grid = Grid.of(schema, balanced_bins(schema, n, counting), most=MOST_CELLS)
         plan = counting_plan(grid.shape, n, counting, sensitivity=HISTOGRAM_SENSITIVITY)
         choice = Stage(label="how finely to cut", epsilon=choosing, scale=None)
-        candidates = len({candidate.bins for candidate in self._candidates(schema, n, counting)})
+        candidates = len(self._candidates(schema, n, counting))
         return replace(plan, stages=(choice, *plan.stages), values=plan.values * candidates)
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:

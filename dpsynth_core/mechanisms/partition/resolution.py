@@ -18,10 +18,10 @@ from dpsynth_core.progress import Progress
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
-WIDTH_COST = 3.0
+WIDTH_COST = 4.0
 """Share of rows that a cell as wide as the range costs; settled on simulated tables (docs/results/kd_trees.md)."""
-SHARES = (0.01, 0.005, 0.0025)
-"""Of the rows that empty cells may invent: thresholds to choose from."""
+INVENTED_SHARE = 0.0025
+"""Of the rows that empty cells may invent: fewer than on a grid that is not chosen, as lost rows find a place here."""
 STEPS_PER_DOUBLING = 4
 COARSEST, FINEST = 1 / 4, 8.0
 """Of the bins to choose from, as multiples of the bins that suit rows spread over the whole domain."""
@@ -47,27 +47,26 @@ class Resolution:
 def resolutions(
     schema: Schema, n: int, *, around: int, scale: Fraction, threshold: int | None, most: int
 ) -> tuple[Resolution, ...]:
-    """Grids from a quarter to eight times ``around`` bins, each with a few thresholds, or the given one.
+    """Grids from a quarter to eight times ``around`` bins, with a threshold for each, or the given one.
 
     Args:
         schema: Public facts about the columns.
         n: Rows.
         around: Bins along every numeric column that suit rows spread over the whole domain.
         scale: Of the noise on the counts.
-        threshold: The only one to be tried; None for a few.
+        threshold: For all grids; None: empty cells invent at most one row in four hundred.
         most: Cells that a grid may have.
     """
-    found: dict[tuple[int, int], Resolution] = {}
+    found: dict[int, Resolution] = {}
     steps = round(math.log2(FINEST / COARSEST) * STEPS_PER_DOUBLING)
     for step in range(steps + 1):
         bins = max(2, min(round(around * COARSEST * 2 ** (step / STEPS_PER_DOUBLING)), MOST_BINS))
         cells = Grid.of(schema, bins).cells
         if cells > most:
             break
-        tried = [spurious_threshold(cells, n, scale, share=share) for share in SHARES]
-        for value in tried if threshold is None else [threshold]:
-            cost = n * WIDTH_COST / bins + invented_rows(cells, value, scale)
-            found[bins, value] = Resolution(bins=bins, threshold=value, public_cost=math.ceil(min(cost, 2 * n)))
+        value = threshold or spurious_threshold(cells, n, scale, share=INVENTED_SHARE)
+        cost = n * WIDTH_COST / bins + invented_rows(cells, value, scale)
+        found[bins] = Resolution(bins=bins, threshold=value, public_cost=math.ceil(min(cost, 2 * n)))
     return tuple(found.values())
 
 
@@ -122,13 +121,12 @@ def choose_resolution(
     table: PrivateTable, candidates: Sequence[Resolution], noise: Noise, *, epsilon: Fraction, progress: Progress
 ) -> Resolution:
     """The candidate that costs the fewest rows, up to noise."""
-    scores, counted = [], {}
+    scores = []
     for i, candidate in enumerate(candidates):
         progress("Choosing how finely to cut", 0.5 * i / len(candidates))
-        if candidate.bins not in counted:
-            counted = {candidate.bins: Grid.of(table.schema, candidate.bins).count(table)[1]}
+        _, counts = Grid.of(table.schema, candidate.bins).count(table)
         # Whole numbers, so that no rounding adds to the sensitivity.
-        scores.append(-candidate.public_cost - rows_at_risk(counted[candidate.bins], candidate.threshold))
+        scores.append(-candidate.public_cost - rows_at_risk(counts, candidate.threshold))
     chosen = noise.permute_and_flip(
         np.array(scores, dtype=np.int64), sensitivity=LOSS_SENSITIVITY, epsilon=epsilon, label="how finely to cut"
     )
