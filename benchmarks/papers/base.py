@@ -97,7 +97,7 @@ class ResultStore:
             for line in path.read_text(encoding="utf-8").splitlines():
                 try:
                     entry = json.loads(line)
-                except json.JSONDecodeError:  # the run was stopped while it wrote this line
+                except json.JSONDecodeError:  # empty, or the run was stopped while it wrote this line
                     continue
                 self._values[entry["key"]] = entry["value"]
 
@@ -108,7 +108,8 @@ class ResultStore:
             if self._path is not None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 with self._path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps({"key": key, "value": value}) + "\n")
+                    # The line before may have been cut off.
+                    file.write("\n" + json.dumps({"key": key, "value": value}))
         return self._values[key]
 
 

@@ -10,19 +10,25 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.papers.base import RunOptions
-from benchmarks.papers.published_pmse import FLAT_TAIL, PublishedPMSE
+from benchmarks.papers.published_pmse import FLAT_TAIL, PublishedPMSE, RegressionChain
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.mechanisms.pmse.metropolis import MAX_RHAT
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SecureNoise, SeededNoise
+from dpsynth_core.table.examples.base import numeric
+from dpsynth_core.table.examples.bivariate import simulate_bivariate
 from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
 
 COPIES = 10
 """Tables of the paper, each at an equal share of epsilon (l), one for each walk."""
 STEPS = 1_000
 """Of every walk, half of them to warm up."""
+MIN_STEPS = 200
+"""For a quick look."""
 TRUTH = (2.0, 10.0, -2.5, 0.5, 3.0)
 """The parameters that the rows are simulated with. Nobody has them for rows of their own: the best start there is."""
 Start: TypeAlias = Literal["truth", "bounds"]
@@ -55,9 +61,11 @@ def published_draws(
 ) -> PublishedDraws:
     """The paper's l draws, each at ``epsilon``, from the store if they are there."""
 
+    steps = max(MIN_STEPS, STEPS // options.shrink)
+
     def compute() -> dict[str, Any]:
         options.report(f"Walking, repetition {rep + 1}: depth {depth}, epsilon {epsilon:g} for each table")
-        mechanism = PublishedPMSE(depth=depth, chains=COPIES, steps=STEPS, attempts=1)
+        mechanism = PublishedPMSE(depth=depth, chains=COPIES, steps=steps, attempts=1)
         budget = Budget.of(str(epsilon))
         noise = SecureNoise(budget) if options.secure else SeededNoise(budget, 7_000 + rep)
         ends = mechanism.walk_ends(table, noise, begin_at=np.array(TRUTH) if start == "truth" else None)
@@ -65,8 +73,25 @@ def published_draws(
         rhat = ends.chains.rhat if np.isfinite(ends.chains.rhat) else 1e9
         return {"thetas": ends.chains.states.tolist(), "scores": ends.scores.tolist(), "rhat": rhat}
 
-    key = f"walks: depth {depth}, epsilon {epsilon:g}, {STEPS} steps from {start}, {table.n} rows, repetition {rep}"
+    key = f"walks: depth {depth}, epsilon {epsilon:g}, {steps} steps from {start}, {table.n} rows, repetition {rep}"
     stored = options.once(key, compute)
     return PublishedDraws(
         thetas=np.array(stored["thetas"]), scores=np.array(stored["scores"]), rhat=float(stored["rhat"])
     )
+
+
+def simulated_table(rows: int, rep: int) -> PrivateTable:
+    """The rows of sections 5 to 7, with bounds of four standard deviations: walks that begin there need some."""
+    facts = [
+        numeric(name, centre - 4 * std, centre + 4 * std, bins=32, origin="public knowledge")
+        for name, centre, std in (("x1", 2.0, 10.0), ("x2", -1.5, 34.0**0.5))
+    ]
+    frame = simulate_bivariate(rows, np.random.default_rng([2018, rep]))
+    return PrivateTable(frame, Schema.from_dict({"columns": facts}))
+
+
+def synthetic_tables(draws: PublishedDraws, rows: int, rep: int) -> list[pd.DataFrame]:
+    """A table of each of the l draws."""
+    noise = SeededNoise(Budget.of(1), 9_000 + rep)
+    chains = [RegressionChain(columns=("x1", "x2"), theta=theta) for theta in draws.thetas]
+    return [chain.sample(rows, noise) for chain in chains]

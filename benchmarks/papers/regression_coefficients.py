@@ -9,6 +9,8 @@ from typing import TypeAlias
 import numpy as np
 
 from benchmarks.papers.base import CellValue, Estimate, MechanismFactory, ResultTable, RunOptions
+from benchmarks.papers.published_pmse import DEPTHS
+from benchmarks.papers.published_walks import published_draws, simulated_table, synthetic_tables
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.inference.regression.design import build
 from dpsynth_core.inference.regression.fitting import fit
@@ -34,6 +36,10 @@ CENTRES, STDS = (2.0, -1.5), (10.0, 34.0**0.5)
 COPIES = 10
 """Synthetic tables of the paper's noisy Bayes, each at a tenth of epsilon, whose estimates are averaged."""
 
+WALKS_ONE_IN = 8
+"""Repetitions are divided by this for the paper's own mechanism, which walks half a minute for each epsilon."""
+ErrorsByBound: TypeAlias = dict[str, dict[float, list[FloatArray]]]
+"""By bounds and epsilon, the absolute errors of intercept and slope in every repetition."""
 Method: TypeAlias = Callable[[PrivateTable, float, int | None], FloatArray]
 """Intercept and slope from a private table at an epsilon, with a seed or with release noise."""
 
@@ -83,6 +89,7 @@ def regression_coefficients(options: RunOptions) -> Iterator[ResultTable]:
     """Absolute error of private regression coefficients by method, bounds and epsilon: Figures 2 and 4."""
     rows = options.rows(ROWS)
     errors = {name: _errors(name, method, options, rows) for name, method in _every_method().items()}
+    errors |= {f"the paper's mechanism, {name}": _walked(depth, options, rows) for depth, name in DEPTHS.items()}
     for index, coefficient in enumerate(("intercept", "slope")):
         cells: list[tuple[CellValue, ...]] = []
         for name, by_bound in errors.items():
@@ -99,6 +106,39 @@ def regression_coefficients(options: RunOptions) -> Iterator[ResultTable]:
             columns=("method", "bounds", *(f"eps {epsilon:g}" for epsilon in EPSILONS)),
             rows=tuple(cells),
         )
+    for index, coefficient in enumerate(("intercept", "slope")):
+        yield _boxes(index, coefficient, errors)
+
+
+def _boxes(index: int, coefficient: str, errors: dict[str, ErrorsByBound]) -> ResultTable:
+    """What a box plot shows, for Figure 4."""
+    rows: list[tuple[CellValue, ...]] = []
+    for name, by_bound in errors.items():
+        for bound, found in by_bound.items():
+            for epsilon in EPSILONS:
+                values = np.array([error[index] for error in found[epsilon]])
+                rows.append((name, bound, epsilon, *map(float, np.quantile(values, (0, 0.25, 0.5, 0.75, 1)))))
+    return ResultTable(
+        title=f"Absolute error of the {coefficient}, five numbers of each box: Figure 4",
+        notes=("Least, quartiles and largest over the repetitions.",),
+        columns=("method", "bounds", "eps", "least", "first quartile", "median", "third quartile", "largest"),
+        rows=tuple(rows),
+    )
+
+
+def _walked(depth: int, options: RunOptions, rows: int) -> ErrorsByBound:
+    """The paper's own mechanism, l = 10 tables at a tenth of epsilon each; it needs no bounds."""
+    by_epsilon: dict[float, list[FloatArray]] = {epsilon: [] for epsilon in EPSILONS}
+    for rep in range(max(1, options.reps // WALKS_ONE_IN)):
+        table = simulated_table(rows, rep)
+        points = table.rows()
+        truth = np.polyfit(points["x1"], points["x2"], 1)[::-1]
+        for epsilon in EPSILONS:
+            draws = published_draws(table, rep, depth=depth, epsilon=epsilon / COPIES, start="truth", options=options)
+            made = synthetic_tables(draws, rows, rep)
+            estimate = np.mean([np.polyfit(each["x1"], each["x2"], 1)[::-1] for each in made], axis=0)
+            by_epsilon[epsilon].append(np.abs(estimate - truth))
+    return {"none": by_epsilon}
 
 
 def _every_method() -> dict[str, Method]:
@@ -109,10 +149,10 @@ def _every_method() -> dict[str, Method]:
     return every
 
 
-def _errors(name: str, method: Method, options: RunOptions, rows: int) -> dict[str, dict[float, list[FloatArray]]]:
+def _errors(name: str, method: Method, options: RunOptions, rows: int) -> ErrorsByBound:
     """By bounds and epsilon, the absolute errors of intercept and slope in every repetition."""
     bounds = (10,) if name.startswith(("bayes", "pmse")) else BOUNDS
-    found: dict[str, dict[float, list[FloatArray]]] = {}
+    found: ErrorsByBound = {}
     for bound in bounds:
         options.report(f"Running {name} with bounds of {bound} standard deviations")
         schema = _schema(bound)

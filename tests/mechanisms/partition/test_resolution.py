@@ -58,7 +58,7 @@ def test_the_loss_covers_what_the_threshold_would_drop(counts: list[int], thresh
 
 
 def test_what_is_chosen_from_follows_from_public_facts() -> None:
-    """No threshold lets more than one row in 400 be invented, and the coarsest and the finest grid are 32-fold apart."""
+    """No threshold lets more than one row in 400 be invented; the finest grid has 32 times the bins of the coarsest."""
     scale = Fraction(2)
     found = resolutions(PLANE, 10_000, around=40, scale=scale, threshold=None, most=2**62)
     assert {candidate.bins for candidate in found} >= {10, 20, 40, 80, 160, 320}
