@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpsynth_core.arrays import FloatArray
+from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.inference.histograms import SmoothedCounts, is_histogram, law_of
 from dpsynth_core.inference.nuisance import Nuisance
 from dpsynth_core.inference.null_simulation import (
@@ -101,10 +101,14 @@ class CountSimulator(NullSimulator):
         return max(1, TABLES_AT_ONCE // max(self.cells.law.rows, math.prod(self.cells.law.shape)))
 
     def _released(self, nulls: Nuisance, tables: int, rng: np.random.Generator) -> NullReleases:
-        counts = self.cells.law.run(nulls.draw(tables, rng), rng)
+        counts = self.cells.law.run(self._drawn(nulls, tables, rng), rng)
         found = self.test.on_counts(counts, self.cells, rng)
         assert found is not None  # noqa: S101  else this simulator would not have been chosen
         return NullReleases(counts=counts, found=found)
+
+    def _drawn(self, nulls: Nuisance, tables: int, rng: np.random.Generator) -> IntArray:
+        """Originals, as counts by group and value."""
+        return nulls.draw(tables, rng)
 
     def estimate(
         self,

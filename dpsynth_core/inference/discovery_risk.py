@@ -20,11 +20,10 @@ from dpsynth_core.inference.calibrated import CalibratedMannWhitney
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.mann_whitney import MannWhitney
 from dpsynth_core.inference.null_simulation import NullSimulator, shares_of
-from dpsynth_core.inference.null_simulators import simulator_of
+from dpsynth_core.inference.null_simulators import original_simulator, simulator_of, stated_budget
 from dpsynth_core.inference.plausible_nulls import COUNT_EFFORTS, FEWEST, PlausibleNulls, false_reports, risk_range
 from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.inference.risk_advice import Advice, advise
-from dpsynth_core.inference.row_simulator import RowSimulator
 from dpsynth_core.inference.stated_risk import (
     ALPHA,
     BORDERLINE,
@@ -215,10 +214,10 @@ def private_discovery_risk(
     """
     synthetic = release.sample() if table is None else table
     test = GroupTest.of(release.schema, value=value, group=group, levels=levels)
-    simulator = simulator_of(release, test, synthetic)
+    budget = stated_budget(release)
+    simulator = original_simulator(private, release.mechanism, budget, test, rows=len(synthetic))
     releases = COUNT_EFFORTS[-1].releases
-    if isinstance(simulator, RowSimulator):
-        simulator = replace(simulator, base=private)
+    if not simulator.quick:
         releases = max(effort.releases for effort in efforts_for(simulator, max_seconds))
     null = shares_of(simulator.counted(private)[None], private.n)
     drawn = simulator.run(null, releases, np.random.default_rng(seed), progress)

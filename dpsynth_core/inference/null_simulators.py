@@ -11,6 +11,7 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.count_simulator import CountSimulator, count_cells_of
 from dpsynth_core.inference.null_simulation import NullSimulator, NullTest, counts_of
 from dpsynth_core.inference.row_simulator import RowSimulator
+from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.partition.axis import Axis
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.runs.synthesize import Release
@@ -44,6 +45,41 @@ def count_simulator(release: Release, test: NullTest, synthetic: pd.DataFrame) -
         return None
     return CountSimulator(
         test=test, mechanism=mechanism, schema=schema, epsilon=epsilon, n=release.n, observed=observed
+    )
+
+
+def original_simulator(
+    private: PrivateTable, mechanism: Mechanism, budget: Budget, test: NullTest, *, rows: int | None = None
+) -> NullSimulator:
+    """Around the groups and the values of the original itself: what it gives is private.
+
+    Args:
+        private: The original; ``shares_of(simulator.counted(private)[None], private.n)`` is its null.
+        mechanism: What makes the releases.
+        budget: Granted to each.
+        test: What is asked of them.
+        rows: Of each release. None: as many as the mechanism makes.
+    """
+    schema, usual = private.schema, mechanism.rows or private.n
+    epsilon = budget.per_row(schema.rows_per_person).epsilon
+    cells = count_cells_of(mechanism, schema, test, private.n, epsilon)
+    if cells is not None and rows in (None, usual):
+        observed = counts_of(private, cells.group, cells.value)
+        if test.on_counts(observed[None], cells, np.random.default_rng(0)) is not None:
+            return CountSimulator(
+                test=test, mechanism=mechanism, schema=schema, epsilon=epsilon, n=private.n, observed=observed
+            )
+    group, value = (Axis.coarse(column, test.max_cells) for column in (test.group, test.value))
+    return RowSimulator(
+        test=test,
+        mechanism=mechanism,
+        schema=schema,
+        budget=budget,
+        base=private,
+        group=group,
+        value=value,
+        n=private.n,
+        rows=rows or usual,
     )
 
 

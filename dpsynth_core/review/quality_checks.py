@@ -152,7 +152,9 @@ def _discoveries(evidence: Evidence | None, thresholds: Thresholds) -> Checklist
         )
     check = replace(blank, low=risk.low, high=risk.high, evidence=" ".join(risk.sentences), details=tuple(details))
     limit = blank.limit or 0.0
-    state: CheckState = "pass" if risk.high <= limit else "fail" if risk.verdict == "inflated" else "warn"
+    state: CheckState = "fail" if risk.verdict == "inflated" else "warn"
+    if risk.high <= limit:
+        state = "warn" if risk.nothing_to_test else "pass"
     said = f"{of_100(risk.low, risk.high)} of 100"
     return replace(check, state=state, value=risk.high, measured=said)
 

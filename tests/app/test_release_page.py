@@ -22,6 +22,7 @@ from streamlit.testing.v1 import AppTest
 from dpsynth_core.diagnostics.evaluation import evaluate
 from dpsynth_core.diagnostics.wording import VERDICT_WORDS, statement
 from dpsynth_core.errors import DPSynthError
+from dpsynth_core.inference.stated_risk import RiskVerdict
 from dpsynth_core.review import Evidence, Thresholds, gather
 from dpsynth_core.review.evidence import EvidenceRequest
 from dpsynth_core.review.report import MARK
@@ -162,6 +163,28 @@ def test_evidence_is_gathered_by_a_worker_and_serves_diagnostics_too() -> None:
     assert run.evidence is not None
     assert run.evidence.evaluation.verdict == found().evaluation.verdict
     assert run.evaluations[names] is run.evidence.evaluation
+    assert run.evidence.pair is not None
+    (risk,) = run.risks.values()
+    assert run.evidence.discoveries == replace(risk, last=True), "both pages show one figure"
+    assert not risk.last, "and Diagnostics may go on from it"
+
+
+@pytest.mark.parametrize(("high", "verdict", "state"), [(0.06, "sound", "pass"), (0.9, "inflated", "fail")])
+def test_a_figure_that_diagnostics_has_refined_since_is_the_one_that_is_reviewed(
+    high: float, verdict: RiskVerdict, state: str
+) -> None:
+    session = ready(evidence=found())
+    (run,), before = session.runs, found().discoveries
+    assert before is not None
+    assert before.simulations > 0
+    finer = replace(before, low=0.04, high=high, verdict=verdict, simulations=before.simulations + 1)
+    run.risks[(finer.value, finer.group, None)] = finer
+    check = next(check for check in checks(session, run).checks if check.key == "false_discovery")
+    assert (check.high, check.state) == (high, state)
+    assert check.evidence == " ".join(finer.sentences), "word for word what Diagnostics says"
+    run.risks[(finer.value, finer.group, None)] = replace(finer, simulations=before.simulations - 1)
+    check = next(check for check in checks(session, run).checks if check.key == "false_discovery")
+    assert check.high == before.high, "a coarser figure replaces nothing"
 
 
 @pytest.mark.parametrize("mode", ["teaching", "release"])

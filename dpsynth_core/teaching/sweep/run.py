@@ -22,7 +22,7 @@ from dpsynth_core.progress import Progress, no_progress, share_of
 from dpsynth_core.runs.synthesize import synthesize
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
-from dpsynth_core.teaching.sweep.analysts import AnalystPanel, TestedGroups
+from dpsynth_core.teaching.sweep.analysts import AnalystPanel
 from dpsynth_core.teaching.sweep.config import SweepConfig
 from dpsynth_core.teaching.sweep.original import Original
 from dpsynth_core.teaching.sweep.results import Band, SweepPoint, SweepResult
@@ -125,8 +125,9 @@ def _with_discoveries(point: SweepPoint, grid: _GridPoint, private: PrivateTable
     part = share_of(progress, grid.done(1 / 2), grid.done(1), title=f"Simulating analysts: {grid.name}")
     part("", 0.0)
     try:
-        panel = AnalystPanel.of(grid.key, private.n, grid.budget, grid.config.analysts)
-        rates = panel.rates(TestedGroups.of(private), grid.config.seed, part)
+        mechanism = MECHANISMS[grid.key].suggest(private.schema, private.n, grid.epsilon)
+        panel = AnalystPanel.of(mechanism, private.schema, private.n, grid.budget, grid.config.analysts)
+        rates = panel.rates(private, grid.config.seed, part)
     except DPSynthError as error:
         return replace(point, no_analysts=str(error))
     return replace(point, bands={**point.bands, **rates}, analysts=panel.each, no_analysts=panel.problem)

@@ -68,12 +68,16 @@ def _signed(session: Session, run: RunRecord) -> RunResult:
 
 def known_evidence(run: RunRecord) -> Evidence | None:
     """What is known about a release: what was gathered for a review, and what Diagnostics has found, computed once."""
-    evaluation = run.evaluations.get(run.result.schema.names)
-    if run.evidence is None:
+    evaluation, evidence = run.evaluations.get(run.result.schema.names), run.evidence
+    if evidence is None:
         if evaluation is None:
             return None
         return Evidence(evaluation=evaluation, nearest=None, discoveries=None, pair=None, complete=False)
-    return run.evidence if evaluation is None else replace(run.evidence, evaluation=evaluation)
+    # Diagnostics may have refined the risk since: both pages show the finer figure.
+    risk = None if evidence.pair is None else run.risks.get((*evidence.pair, None))
+    if risk is not None and (evidence.discoveries is None or risk.simulations >= evidence.discoveries.simulations):
+        evidence = replace(evidence, discoveries=risk)
+    return evidence if evaluation is None else replace(evidence, evaluation=evaluation)
 
 
 def gather_evidence(work: TableWork, run: RunRecord) -> Task:
@@ -92,6 +96,10 @@ def gather_evidence(work: TableWork, run: RunRecord) -> Task:
     def store(evidence: Evidence) -> None:
         run.evidence = evidence
         run.evaluations.setdefault(names, evidence.evaluation)  # the Diagnostics page needs the same
+        risk, known = evidence.discoveries, None if pair is None else run.risks.get((*pair, None))
+        if pair is not None and risk is not None and risk.simulations > (0 if known is None else known.simulations):
+            # Diagnostics goes on from there: a review stops refining earlier, and asks for no advice.
+            run.risks[(*pair, None)] = replace(risk, last=False)
 
     return work.tasks.start(
         EVIDENCE,

@@ -112,14 +112,15 @@ def sweep_seconds(config: SweepConfig, schema: Schema, n: int) -> float:
                 plan = plan_for(kind.suggest(schema, n, epsilon), schema, n, epsilon, delta)
                 total += (plan.seconds + MEASURING) * config.repetitions
             if config.discoveries:
-                total += _analysing(key, n, epsilon, config)
+                total += _analysing(key, schema, n, epsilon, config)
     return max(total, 1.0)
 
 
-def _analysing(key: str, n: int, epsilon: float, config: SweepConfig) -> float:
+def _analysing(key: str, schema: Schema, n: int, epsilon: float, config: SweepConfig) -> float:
     budget = Budget.of(epsilon, config.delta if MECHANISMS[key].needs_delta else 0)
     try:
-        return AnalystPanel.of(key, n, budget, config.analysts).seconds
+        mechanism = MECHANISMS[key].suggest(schema, n, epsilon)
+        return AnalystPanel.of(mechanism, schema, n, budget, config.analysts).seconds
     except DPSynthError:
         return 0.0
 

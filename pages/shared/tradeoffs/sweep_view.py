@@ -156,8 +156,8 @@ def _analysts(found: SweepResult) -> str:
         return ""
     many = " to ".join(f"{number:,}" for number in dict.fromkeys((found.analysts[0], found.analysts[-1])))
     return (
-        f"For discoveries they are 95% intervals over simulated studies of {found.rows:,} people whose groups are as "
-        f"large as yours, {many} without a difference and as many with one: the fewer, the wider. "
+        f"For discoveries they are 95% intervals over simulated studies of {found.rows:,} people with your columns and "
+        f"groups as large as yours, {many} without a difference and as many with one: the fewer, the wider. "
     )
 
 
