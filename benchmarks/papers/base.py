@@ -109,7 +109,7 @@ class ResultStore:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 with self._path.open("a", encoding="utf-8") as file:
                     # The line before may have been cut off.
-                    file.write("\n" + json.dumps({"key": key, "value": value}))
+                    file.write("\n" + json.dumps({"key": key, "value": value}) + "\n")
         return self._values[key]
 
 
