@@ -255,7 +255,9 @@ def test_how_many_analysts_there_are_and_where_there_are_none_is_said() -> None:
     session.tradeoffs.findings["sweep"] = replace(finding, result=replace(swept(), points=(silent, *others)))
     app = tradeoffs(session)
     captions = " ".join(caption.value for caption in app.caption)
-    assert "95% intervals over simulated studies of 500 people whose groups are as large as yours" in captions
+    assert (
+        "95% intervals over simulated studies of 500 people with your columns and groups as large as yours" in captions
+    )
     assert "20 to 400 without a difference and as many with one" in captions
     assert "• Perturbed histogram at ε 0.1: It would take an hour." in texts(app)
 
