@@ -22,6 +22,7 @@ from pages.shared.diagnostics.view import (
     show_verdict,
 )
 from pages.shared.layout import lay_out, needs_run, next_step
+from pages.shared.tradeoffs.tables import choose_comparison
 
 session = lay_out("pages/4_Diagnostics.py")
 schema = needs_run(session).result.schema
@@ -43,4 +44,9 @@ if found:
         show_panel(session, key, found)
     offer_other_size(session, then="pages/3_Synthesize.py")
 
-next_step("pages/5_Tradeoffs.py", "Next: what would another epsilon give?", [])
+next_step(
+    "pages/5_Tradeoffs.py",
+    "Next: what would another epsilon give?",
+    [],
+    prepare=lambda: choose_comparison(session),
+)

@@ -13,7 +13,7 @@ from pages.shared.tradeoffs.needs_view import show_needs
 from pages.shared.tradeoffs.noise_view import show_noise
 from pages.shared.tradeoffs.person_view import show_neighbours
 from pages.shared.tradeoffs.sweep_view import show_sweep
-from pages.shared.tradeoffs.view import ask_section, follow_link
+from pages.shared.tradeoffs.view import ask_section, follow_link, show_section
 
 SHOWN = {
     "lessons": show_lessons,
@@ -26,6 +26,6 @@ SHOWN = {
 
 session = lay_out("pages/5_Tradeoffs.py")
 follow_link(session)
-SHOWN[ask_section(session)](session)
+show_section(session, SHOWN[ask_section(session)])
 
 next_step("pages/6_Release.py", "Next: review and decide", [])

@@ -17,7 +17,7 @@ from dpsynth_core.inference.comparison_power import ComparisonPower
 from dpsynth_core.inference.discovery_risk import DiscoveryRisk
 from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.stated_risk import ALPHA, of_100
-from dpsynth_core.teaching.false_discovery import FalseDiscoveryReplay
+from dpsynth_core.teaching.false_discovery import FALSE_DISCOVERY, FalseDiscoveryReplay, p_value
 
 GROUP_CELLS = 100
 
@@ -92,9 +92,22 @@ def replay_chart(replay: FalseDiscoveryReplay) -> Chart:
     """The original without a difference and its two releases: Figure 6 of Montoya Perez et al."""
     schema = replay.schema
     comparison = GroupComparison.of(schema, value=schema.names[1], group=schema.names[0])
-    panels = [("original", ORIGINAL, replay.original.table)]
-    panels += [(one.title, SYNTHETIC, one.table) for one in (replay.perturbed, replay.smoothed)]
+    tables = (replay.original, replay.perturbed, replay.smoothed)
+    panels = [(one.title, ORIGINAL if one is replay.original else SYNTHETIC, one.table) for one in tables]
     chart = _group_panels(panels, comparison)
+    for column, one in enumerate(tables, start=1):
+        found = "a difference" if one.ordinary.pvalue <= FALSE_DISCOVERY else "no difference"
+        axis = "" if column == 1 else str(column)
+        chart.figure.add_annotation(
+            text=f"<b>{p_value(one.ordinary.pvalue)}</b>: {found}",
+            x=0.5,
+            y=-0.32,
+            xref=f"x{axis} domain",
+            yref=f"y{axis} domain",
+            yanchor="top",
+            showarrow=False,
+        )
+    chart.figure.update_layout(height=360, margin_b=40, legend={"y": -0.48})
     return Chart(figure=chart.figure, table=chart.table, alt=f"{chart.alt} {replay.sentence}")
 
 

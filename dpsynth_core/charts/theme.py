@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,9 @@ from plotly.subplots import make_subplots
 from dpsynth_core.charts.palette import COLORWAY, rgba
 
 FONT_SIZE = 13
+LINE_HEIGHT = 17
+TITLE_LETTERS = 60
+"""That fit side by side over all panels of a figure on a page at 150% zoom."""
 MAX_LABEL = 28
 AXIS = {"automargin": True, "gridcolor": "rgba(128,128,128,0.25)", "zeroline": False}
 
@@ -47,10 +51,23 @@ def new_figure(*, x_title: str, y_title: str, height: int = 260, **layout: Any) 
 
 
 def new_panels(rows: int, cols: int, titles: Sequence[str], *, height: int, **grid: Any) -> go.Figure:
-    """Empty panels in the common style."""
-    figure = _styled(make_subplots(rows=rows, cols=cols, subplot_titles=list(titles), **grid), height)
+    """Empty panels in the common style; the titles of panels side by side are broken into lines, not run together."""
+    broken = [wrapped(title, TITLE_LETTERS // cols) for title in titles] if cols > 1 else list(titles)
+    figure = _styled(make_subplots(rows=rows, cols=cols, subplot_titles=broken, **grid), height)
     figure.update_annotations(font_size=FONT_SIZE)
+    lines = max((title.count("<br>") for title in broken), default=0)
+    figure.update_layout(margin_t=figure.layout.margin.t + lines * LINE_HEIGHT)
     return figure
+
+
+def wrapped(title: str, letters: int) -> str:
+    """A title in lines of at most so many letters, where its spaces allow.
+
+    Example:
+        >>> wrapped("perturbed histogram", 12)
+        'perturbed<br>histogram'
+    """
+    return "<br>".join(textwrap.wrap(title, letters, break_long_words=False, break_on_hyphens=False)) or title
 
 
 def _styled(figure: go.Figure, height: int, **layout: Any) -> go.Figure:

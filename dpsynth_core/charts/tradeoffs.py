@@ -15,9 +15,13 @@ from dpsynth_core.charts.palette import COLORWAY, ORIGINAL, REFERENCE, SYNTHETIC
 from dpsynth_core.charts.theme import Chart, new_figure, number, plain
 from dpsynth_core.mechanisms.partition.model import PartitionModel
 from dpsynth_core.table.column import Column
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
 from dpsynth_core.teaching.neighbours import STATISTIC, NeighbourDemonstration
 
 MAX_BOXES = 1_500
+MAX_POINTS = 3_000
+"""Rows of the original that are drawn behind the boxes."""
 SHADES = 8
 """Steps from an empty box to the fullest one."""
 NEIGHBOUR_BINS = 30
@@ -126,8 +130,23 @@ def noisy_counts_chart(true: IntArray, noisy: IntArray, column: Column, epsilon:
     return Chart(figure=figure, table=frame, alt=f"{alt}the fullest cell holds {fullest}.")
 
 
-def partition_chart(model: PartitionModel, epsilon: float) -> Chart:
-    """The boxes that a tree made of two columns, darker where it believes that more rows lie."""
+def _add_points(figure: Any, model: PartitionModel, original: pd.DataFrame) -> None:
+    """Rows of the original where the boxes have them: in the middle of their slots, missing ones beyond the last."""
+    axes = model.axes[:2]
+    rows = PrivateTable(original.iloc[:MAX_POINTS], Schema(columns=tuple(axis.column for axis in axes)))
+    x, y = ((axis.locate(rows) + 0.5) / axis.size for axis in axes)
+    marker = {"color": ORIGINAL, "size": 3.5, "opacity": 0.55}
+    figure.add_scatter(x=x, y=y, mode="markers", marker=marker, name="rows of the original", hoverinfo="skip")
+
+
+def partition_chart(model: PartitionModel, epsilon: float, original: pd.DataFrame | None = None) -> Chart:
+    """The boxes that a tree made of two columns, darker where it believes that more rows lie.
+
+    Args:
+        model: The tree's boxes.
+        epsilon: At which it was grown.
+        original: Rows to be drawn behind the boxes; they must be public or simulated.
+    """
     axes = model.axes[:2]
     titles = [axis_title(axis.column) for axis in axes]
     figure = new_figure(x_title=titles[0], y_title=titles[1], height=360, showlegend=False)
@@ -136,6 +155,8 @@ def partition_chart(model: PartitionModel, epsilon: float) -> Chart:
     density = model.weights / np.prod(high - low, axis=1)
     shade = np.minimum((np.sqrt(density / density.max()) * SHADES).astype(np.int64), SHADES - 1)
     largest = np.argsort(-model.weights)[:MAX_BOXES]
+    if original is not None:
+        _add_points(figure, model, original)
     for k in range(SHADES):
         # One outline for all boxes of a shade, with gaps between them: a shape for each would take seconds to make.
         boxes = largest[shade[largest] == k]
@@ -156,5 +177,6 @@ def partition_chart(model: PartitionModel, epsilon: float) -> Chart:
     for axis, update in zip(axes, (figure.update_xaxes, figure.update_yaxes), strict=True):
         ends = [number(end) for end in axis.describe(0, axis.slots)]
         update(range=[0, 1], tickvals=[0, 1], ticktext=ends, showgrid=False)
-    alt = f"At epsilon {epsilon:g} the tree cut the plane into {len(model.weights)} boxes that are not empty."
+    behind = "" if original is None else " The points behind them are rows of the original."
+    alt = f"At epsilon {epsilon:g} the tree cut the plane into {len(model.weights)} boxes that are not empty.{behind}"
     return Chart(figure=figure, table=model.leaves(), alt=alt)

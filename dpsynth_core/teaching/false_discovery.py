@@ -19,6 +19,19 @@ from dpsynth_core.runs.synthesize import Release, synthesize
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
+FALSE_DISCOVERY = 0.05
+"""P-value up to which an analyst reports a difference."""
+
+
+def p_value(p: float) -> str:
+    """A p-value for people.
+
+    Example:
+        >>> p_value(0.0312), p_value(1e-7)
+        ('p = 0.031', 'p < 0.0001')
+    """
+    return f"p = {p:.2g}" if p >= 0.0001 else "p < 0.0001"
+
 
 @dataclass(frozen=True, kw_only=True)
 class FalseDiscoveryTable:
@@ -47,10 +60,11 @@ class FalseDiscoveryReplay:
     @property
     def sentence(self) -> str:
         original, perturbed, smoothed = (
-            f"p = {p:.2g}" if p >= 0.0001 else "p < 0.0001"
-            for p in (one.ordinary.pvalue for one in (self.original, self.perturbed, self.smoothed))
+            p_value(one.ordinary.pvalue) for one in (self.original, self.perturbed, self.smoothed)
         )
-        false = "a false discovery" if self.perturbed.ordinary.pvalue <= 0.05 else "no false discovery this time"
+        false = (
+            "a false discovery" if self.perturbed.ordinary.pvalue <= FALSE_DISCOVERY else "no false discovery this time"
+        )
         return (
             f"There is no difference between the groups (original: {original}). On the perturbed histogram's table "
             f"an analyst finds {perturbed}: {false}. On the smoothed histogram's table: {smoothed}."

@@ -19,6 +19,7 @@ from dpsynth_core.table.schema import Schema
 from pages.shared.accounts import account_of, open_stored_releases, remember_look
 from pages.shared.buttons import clicked
 from pages.shared.memory import IDLE_MINUTES, PAID_MINUTES
+from pages.shared.presentation import begin_presentation, presenting
 from pages.shared.session import Dropped, Session, current_session
 from pages.shared.table_work import RunRecord
 
@@ -89,6 +90,9 @@ def lay_out(path: str) -> Session:
     with errors_shown("The ledger cannot be used."):
         remember_look(session.current)
         open_stored_releases(session)
+    if presenting():
+        begin_presentation()
+        return session
     with st.sidebar:
         st.markdown("**DPSynth**")
         for stage in (HOME, *STAGES):
@@ -149,7 +153,14 @@ def needs_run(session: Session) -> RunRecord:
     return session.runs[-1]
 
 
-def next_step(path: str, label: str, missing: list[str], *, skip: tuple[str, Callable[[], None]] | None = None) -> None:
+def next_step(
+    path: str,
+    label: str,
+    missing: list[str],
+    *,
+    skip: tuple[str, Callable[[], None]] | None = None,
+    prepare: Callable[[], None] | None = None,
+) -> None:
     """The button that leads on; while something is missing it is disabled and says what.
 
     Args:
@@ -157,12 +168,15 @@ def next_step(path: str, label: str, missing: list[str], *, skip: tuple[str, Cal
         label: What happens there.
         missing: What must be done first.
         skip: What skipping means, and what it does, for those in a hurry.
+        prepare: What to do before going on.
     """
-    if not (ROOT / path).exists():
+    if not (ROOT / path).exists() or presenting():
         return
     st.divider()
     with st.container(horizontal=True):
         if clicked(label, type="primary", icon=":material/arrow_forward:", disabled=bool(missing), key="next"):
+            if prepare is not None:
+                prepare()
             leave_for(path)
         if skip and clicked(skip[0], icon=":material/fast_forward:", disabled=bool(missing), key="skip"):
             skip[1]()

@@ -18,6 +18,7 @@ from pages.shared.downloads import Download
 from pages.shared.formatting import elapsed
 from pages.shared.layout import show_error
 from pages.shared.mechanism.settings import EPSILONS
+from pages.shared.presentation import enlarged, presenting
 from pages.shared.session import Session, offered
 from pages.shared.table_work import RunRecord
 from pages.shared.tasks import Task
@@ -34,7 +35,8 @@ def show_chart(chart: Chart, *, key: str, as_table: bool = False) -> None:
     if as_table:
         st.dataframe(chart.table, hide_index=True, key=f"{key}_table")
         return
-    st.plotly_chart(chart.figure, key=key, alt=chart.alt, config={"displayModeBar": False})
+    figure = enlarged(chart.figure) if presenting() else chart.figure
+    st.plotly_chart(figure, key=key, alt=chart.alt, config={"displayModeBar": False})
 
 
 def show_internal_chart(chart: Chart, *, key: str, as_table: bool) -> None:

@@ -22,6 +22,7 @@ from dpsynth_core.charts.sweeps import (
 from dpsynth_core.charts.theme import FONT_SIZE, Chart
 from dpsynth_core.charts.tradeoffs import attacker_chart, noisy_counts_chart, partition_chart, true_positive_rate
 from dpsynth_core.mechanisms import MECHANISMS
+from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.simulate import simulate_table
 from dpsynth_core.teaching.noise_examples import grown_tree, noisy_histogram
 from dpsynth_core.teaching.sweep.aspects import ASPECTS
@@ -64,7 +65,11 @@ def charts() -> dict[str, Chart]:
         made[f"noise {place}"] = noisy_counts_chart(drawn.true, drawn.noisy, drawn.column, 1.0)
     tree = grown_tree(ROWS, MARKUP_SCHEMA, MARKUP_SCHEMA.names[:2], epsilon=1, seed=1)
     measured = attacker_chart(1.0, measured=(np.arange(50.0), np.arange(50.0) - 5))
-    return made | {"attacker": attacker_chart(1.0, 1e-6), "measured": measured, "tree": partition_chart(tree, 1.0)}
+    return made | {
+        "attacker": attacker_chart(1.0, 1e-6),
+        "measured": measured,
+        "tree": partition_chart(tree, 1.0, ROWS),
+    }
 
 
 def test_every_chart_is_looked_at() -> None:
@@ -169,3 +174,20 @@ def test_noise_on_a_histogram_has_the_stated_size() -> None:
     squares = np.concatenate([(one.noisy - one.true) ** 2 for one in drawn]).astype(float)
     assert squares.mean() == pytest.approx(variance, abs=5 * squares.std() / math.sqrt(len(squares)))
     assert all(int(one.true.sum()) == len(ROWS) for one in drawn)
+
+
+def test_rows_of_the_original_lie_behind_the_boxes_and_within_them() -> None:
+    example = EXAMPLES["mixture"]
+    rows = example.load(500)
+    tree = grown_tree(rows, example.schema, example.schema.names, epsilon=10, seed=1)
+    bare, chart = partition_chart(tree, 10.0), partition_chart(tree, 10.0, rows)
+    points = chart.figure.data[0]
+    assert len(chart.figure.data) == len(bare.figure.data) + 1
+    assert points.name == "rows of the original"
+    assert len(points.x) == 500
+    # Where a row is drawn is where its values are on the axis.
+    column = example.schema["x1"]
+    expected = (rows["x1"].clip(column.lower, column.upper) - column.lower) / (column.upper - column.lower)
+    np.testing.assert_allclose(points.x, expected, atol=1e-3)
+    assert "rows of the original" in chart.alt
+    assert "original" not in bare.alt

@@ -23,7 +23,7 @@ from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.mechanisms.kd_tree.mechanism import KDTree
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.mechanisms.smoothed_histogram import SmoothedHistogram
-from dpsynth_core.teaching.false_discovery import replay_false_discovery
+from dpsynth_core.teaching.false_discovery import p_value, replay_false_discovery
 
 PERTURBED = PerturbedHistogram(placement="centre")
 
@@ -180,6 +180,9 @@ def test_figure_six_can_be_replayed() -> None:
     assert [len(r.table) for r in (again.original, again.perturbed, again.smoothed)] == [500] * 3
     chart = replay_chart(again)
     assert "no difference between the groups" in chart.alt
+    under = " ".join(note.text for note in chart.figure.layout.annotations)
+    for one in (again.original, again.perturbed, again.smoothed):
+        assert f"<b>{p_value(one.ordinary.pvalue)}</b>" in under
     assert chart.table.groupby(["table", "group"])["share"].sum().to_numpy() == pytest.approx(np.ones(6))
 
 

@@ -44,6 +44,8 @@ class Unit:
     """Why, with numbers computed for the epsilon chosen."""
     picture: Callable[[Lesson], Chart]
     """What it looks like."""
+    reading: Callable[[Lesson], str] | None = None
+    """What this draw came to, in a sentence under the picture."""
     redraws: bool = True
     """Whether the picture has noise that can be drawn again."""
 
@@ -106,7 +108,8 @@ def _cuts(lesson: Lesson) -> str:
 
 
 def _tree(lesson: Lesson) -> Chart:
-    return partition_chart(_boxes(lesson.epsilon, lesson.seed), float(lesson.epsilon))
+    boxes = _boxes(lesson.epsilon, lesson.seed)
+    return partition_chart(boxes, float(lesson.epsilon), CLUSTERS.load(CLUSTER_ROWS))
 
 
 def _from_nothing(lesson: Lesson) -> str:
@@ -173,6 +176,7 @@ UNITS: tuple[Unit, ...] = (
         right=2,
         explain=_from_nothing,
         picture=_replay,
+        reading=lambda lesson: _replayed(lesson.epsilon, lesson.seed).sentence,
     ),
 )
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from urllib.parse import urlencode, urlsplit
 
 import streamlit as st
 
 from pages.shared.buttons import clicked
 from pages.shared.mechanism.settings import EPSILONS
 from pages.shared.session import Session
-from pages.shared.tradeoffs.lessons import MAX_SEED, UNITS, begin, to_address
+from pages.shared.tradeoffs.lessons import MAX_SEED, UNITS, begin
 from pages.shared.tradeoffs.state import Lesson
 from pages.shared.tradeoffs.view import go_to
 from pages.shared.widgets import show_chart
@@ -33,15 +32,6 @@ def show_lessons(session: Session) -> None:
         _ask(session, lesson)
         if lesson.answer is not None:
             _reveal(session, lesson)
-    with st.popover("Share this lesson", icon=":material/link:"):
-        st.markdown("This link opens this lesson with this answer, this epsilon and this picture.")
-        st.code(link_to(lesson), language=None, wrap_lines=True)
-
-
-def link_to(lesson: Lesson) -> str:
-    """An address that anybody can open; it says nothing about the session that it comes from."""
-    here = urlsplit(st.context.url or "")
-    return f"{here.scheme}://{here.netloc}{here.path}?{urlencode(to_address(lesson))}"
 
 
 def _ask(session: Session, lesson: Lesson) -> None:
@@ -85,6 +75,8 @@ def _reveal(session: Session, lesson: Lesson) -> None:
             go_to(session, replace(lesson, seed=lesson.seed % MAX_SEED + 1))
         as_table = st.toggle("Show as table", key="table_lesson")
     show_chart(unit.picture(lesson), key="lesson_picture", as_table=as_table)
+    if unit.reading is not None:
+        st.text(unit.reading(lesson))
     if lesson.number < len(UNITS) and clicked(
         f"Next lesson: {UNITS[lesson.number].title}", type="primary", icon=":material/arrow_forward:", key="lesson_next"
     ):

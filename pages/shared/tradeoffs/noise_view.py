@@ -55,8 +55,9 @@ def _tree(session: Session, public: PublicTable, epsilon: str, as_table: bool) -
         st.info("Choose a second column.", icon=":material/info:")
         return
     tree = grown_tree(public.table, public.schema, pair, epsilon=epsilon, seed=session.tradeoffs.noise_seed)
-    show_chart(partition_chart(tree, float(epsilon)), key="noise_tree", as_table=as_table)
+    show_chart(partition_chart(tree, float(epsilon), public.table), key="noise_tree", as_table=as_table)
     st.markdown(
         f"It cuts a box in two only where enough rows show through the noise: **{len(tree.weights):,} boxes** here, "
-        "stronger in colour where more rows lie."
+        "stronger in colour where more rows lie. The points are rows of the original, which is public: no release "
+        "shows them."
     )

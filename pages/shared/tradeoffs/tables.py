@@ -49,6 +49,13 @@ def chosen(session: Session) -> str:
     return session.tradeoffs.table if session.tradeoffs.table in keys else next(iter(keys))
 
 
+def choose_comparison(session: Session) -> None:
+    """Go to the comparison of epsilons, on what comes nearest to the table at hand: itself, or its public shape."""
+    near = [key for key in (MINE, SIMULATED) if key in offered(session)]
+    session.tradeoffs.section = "sweep"
+    session.tradeoffs.table = near[0] if near else session.tradeoffs.table
+
+
 def public_table(session: Session) -> PublicTable:
     """The table to look at."""
     key, work, schema = chosen(session), session.current, session.schema
