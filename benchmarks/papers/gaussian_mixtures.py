@@ -18,7 +18,6 @@ import pandas as pd
 
 from benchmarks.papers.base import CellValue, Estimate, MechanismFactory, ResultTable, RunOptions
 from benchmarks.papers.published_kd_tree import PublishedKDTree
-from benchmarks.papers.theorem_bounds import filtering_threshold, largest_noise, theorem_bound
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.diagnostics.mmd.distance import kernel_density, kernel_mean
 from dpsynth_core.errors import ParameterError
@@ -27,6 +26,7 @@ from dpsynth_core.mechanisms.kd_grid import KDGrid
 from dpsynth_core.mechanisms.kd_tree.interleaving import MAX_BITS
 from dpsynth_core.mechanisms.kd_tree.mechanism import KDTree
 from dpsynth_core.mechanisms.partition.model import PartitionModel
+from dpsynth_core.mechanisms.partition.theorem_bounds import filtering_threshold, largest_noise, theorem_bound
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.mechanisms.smoothed_histogram import SmoothedHistogram
 from dpsynth_core.privacy.budget import Amount, Budget

@@ -8,6 +8,7 @@ import numpy as np
 
 from benchmarks.papers.base import CellValue, Estimate, ResultTable, RunOptions
 from dpsynth_core.arrays import FloatArray
+from dpsynth_core.teaching.one_row import simulated_neighbours
 from dpsynth_core.trees.cart import cart_pmse
 from dpsynth_core.trees.optimal import optimal_tree_pmse
 
@@ -37,7 +38,7 @@ def tree_sensitivity(options: RunOptions) -> Iterator[ResultTable]:
     for number in range(draws):
         if number % 10 == 0:
             options.report(f"Simulation {number + 1} of {draws}")
-        original, neighbour, synthetic = _simulate(n, np.random.default_rng(number))
+        original, neighbour, synthetic = simulated_neighbours(n, np.random.default_rng(number))
         for key, score in scores.items():
             moved[key].append(n * abs(score(original, synthetic) - score(neighbour, synthetic)))
     published: list[CellValue] = [*PUBLISHED.values(), None]
@@ -69,14 +70,3 @@ def _greedy(depth: int, cp: float) -> Callable[[FloatArray, FloatArray], float]:
 
 def _share(moves: list[float], bound: float) -> Estimate:
     return Estimate.of([100.0 * (move > bound) for move in moves])
-
-
-def _simulate(n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Section 5: X, X' with one row moved, and a synthetic table from random parameters."""
-    x1 = rng.normal(2.0, 10.0, n)
-    original = np.column_stack([x1, rng.normal(-2.5 + 0.5 * x1, 3.0)])
-    neighbour = original.copy()
-    neighbour[rng.integers(n)] += rng.normal(0.0, 25.0, 2)
-    theta = rng.normal(0.0, 10.0, 5)
-    s1 = rng.normal(theta[0], abs(theta[1]), n)
-    return original, neighbour, np.column_stack([s1, rng.normal(theta[2] + theta[3] * s1, abs(theta[4]))])

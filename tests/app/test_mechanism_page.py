@@ -141,6 +141,19 @@ def test_a_papers_settings_are_one_click_away_and_can_be_left(key: str) -> None:
     assert not session_of(app).settings.changed.get(key)
 
 
+def test_the_theorems_stand_beside_what_happens_for_a_grid_of_numbers_only() -> None:
+    session = ready("bivariate_normal")
+    session.settings.pick("kd_grid")
+    app = settled(mechanism_page(session))
+    app = settled(next(each for each in app.toggle if each.key == "show_theory").set_value(True).run())
+    table = next(frame.value for frame in app.dataframe if "what the theory promises" in frame.value.columns)
+    assert list(table["theorem"]) == ["3", "5", "6"]
+    assert all(float(value) < 1 for value in table["what is expected"])
+    labelled = ready("two_groups_signal")
+    labelled.settings.pick("kd_grid")
+    assert not any(each.key == "show_theory" for each in settled(mechanism_page(labelled)).toggle)
+
+
 def test_an_impossible_parameter_is_refused_at_once_by_name() -> None:
     session = ready()
     session.settings.changed["kd_tree"] = {"split_share": 2.0}

@@ -342,7 +342,15 @@ def test_an_address_leads_back_to_where_it_was_written(number: int) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    [{}, {"lesson": "0"}, {"lesson": "6"}, {"lesson": "x"}, {"lesson": "9" * 5000}, {"lesson": "²"}, {"lesson": "-1"}],
+    [
+        {},
+        {"lesson": "0"},
+        {"lesson": str(len(UNITS) + 1)},
+        {"lesson": "x"},
+        {"lesson": "9" * 5000},
+        {"lesson": "²"},
+        {"lesson": "-1"},
+    ],
 )
 def test_an_address_that_names_no_lesson_leads_nowhere(address: dict[str, str]) -> None:
     assert from_address(address) is None

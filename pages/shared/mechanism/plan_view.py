@@ -19,6 +19,7 @@ from pages.shared.formatting import big_number, duration, measured
 from pages.shared.layout import errors_shown, show_error
 from pages.shared.mechanism.actions import PREVIEW, start_preview
 from pages.shared.mechanism.settings import EPSILONS
+from pages.shared.mechanism.theory_view import show_theory
 from pages.shared.session import Session
 from pages.shared.table_work import Preview
 from pages.shared.widgets import show_chart, show_task
@@ -80,6 +81,7 @@ def _show_cells(session: Session, schema: Schema, n: int, plan: Plan) -> None:
             _show_noise(session, schema, n, plan, as_table)
         else:
             st.markdown("**Noise**: this mechanism draws rows instead of counting; see the reason above.")
+    show_theory(session, schema, n, plan)
 
 
 def _show_noise(session: Session, schema: Schema, n: int, plan: Plan, as_table: bool) -> None:

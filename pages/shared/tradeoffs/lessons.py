@@ -1,4 +1,4 @@
-"""Five short lessons: a question, an answer to reveal, and a picture to play with. All of it is simulated."""
+"""Short lessons: a question, an answer to reveal, and a picture to play with. All of it is simulated."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from dpsynth_core.charts.lessons import bin_width_chart, row_moves_chart
 from dpsynth_core.charts.p_values import replay_chart
 from dpsynth_core.charts.theme import Chart
 from dpsynth_core.charts.tradeoffs import attacker_chart, noisy_counts_chart, partition_chart, true_positive_rate
@@ -13,8 +14,10 @@ from dpsynth_core.inference.experiments import error_rates
 from dpsynth_core.mechanisms.partition.model import PartitionModel
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
 from dpsynth_core.table.examples import EXAMPLES
+from dpsynth_core.teaching.bin_width import BinWidths, bin_widths
 from dpsynth_core.teaching.false_discovery import FalseDiscoveryReplay, replay_false_discovery
 from dpsynth_core.teaching.noise_examples import NoisyHistogram, grown_tree, noisy_histogram
+from dpsynth_core.teaching.one_row import BEST, PAPER_BOUND, RowMoves, one_row_moves
 from pages.shared.mechanism.settings import EPSILONS
 from pages.shared.tradeoffs.state import Lesson
 
@@ -23,6 +26,8 @@ FALSE_ALARMS = 0.05
 FEW_ROWS, MANY_ROWS, CLUSTER_ROWS = 500, 5_000, 2_000
 ANALYSTS, ANALYST_ROWS = 200, 500
 SIMULATIONS = 99
+WIDTH_ROWS = 500
+TREE_ROWS, TREE_SIMULATIONS = 1_000, 150
 MAX_SEED = 10**6
 
 
@@ -121,6 +126,42 @@ def _from_nothing(lesson: Lesson) -> str:
     )
 
 
+@lru_cache(maxsize=64)
+def _widths(epsilon: str) -> BinWidths:
+    return bin_widths(epsilon=float(epsilon), rows=WIDTH_ROWS)
+
+
+@lru_cache(maxsize=16)
+def _moves(seed: int) -> RowMoves:
+    return one_row_moves(rows=TREE_ROWS, simulations=TREE_SIMULATIONS, seed=seed)
+
+
+def _width(lesson: Lesson) -> str:
+    found = _widths(lesson.epsilon)
+    return (
+        f"At ε = {lesson.epsilon} and {WIDTH_ROWS} people, bins of about **{found.best:.2f} standard deviations** are "
+        f"best ({float(found.noisy.min()):.3f} away in MMD). Narrower bins hold fewer people each, and noise drowns "
+        "them; wider bins move everybody to a middle that is far away. The dashed and dotted lines are a paper's "
+        "closed forms for eleven bins without any noise: even then narrow bins fail, because eleven of them no longer "
+        "cover the range. More people or a larger ε make narrower bins pay off. (Kreačić et al. 2023, Figure 6.)"
+    )
+
+
+def _one_row(lesson: Lesson) -> str:
+    found = _moves(lesson.seed)
+    worst = max(found.worst(tree) for tree in found.moves if tree != BEST)
+    loss = float(lesson.epsilon) * max(worst / PAPER_BOUND, 1.0)
+    return (
+        f"In {TREE_SIMULATIONS} simulated pairs of tables, the pMSE of a greedy tree moved by up to **{worst:.3g}/n** "
+        f"although one row of {TREE_ROWS:,} was replaced; the bound that a paper proves for the best tree is 1/n. One "
+        "row can tip a first split, and every split below it changes. A mechanism that takes 1/n for granted and "
+        f"promises ε = {lesson.epsilon} could lose up to **{loss:.3g}** between two such tables. The best tree "
+        f"cannot jump: it moved by {found.worst(BEST):.2g}/n at most, and 1/(2n) is proven, because the best score "
+        "over all trees cannot change by more than the score of each single tree does. That is why this app's pMSE "
+        "mechanism searches for the best tree. (Snoke & Slavković 2018, Table 1 and Figure 1.)"
+    )
+
+
 def _replay(lesson: Lesson) -> Chart:
     return replay_chart(_replayed(lesson.epsilon, lesson.seed))
 
@@ -178,9 +219,36 @@ UNITS: tuple[Unit, ...] = (
         picture=_replay,
         reading=lambda lesson: _replayed(lesson.epsilon, lesson.seed).sentence,
     ),
+    Unit(
+        title="How wide should a bin be?",
+        story=f"{WIDTH_ROWS} people with a value from the normal distribution. Their values are counted in bins of "
+        "equal width over five standard deviations on each side, noise is added to every count, and rows are put in "
+        "the middle of their bin.",
+        question="At ε = 1, which bins are closest to the truth?",
+        options=(
+            "The narrowest: they lose no detail",
+            "About three quarters of a standard deviation wide",
+            "As wide as can be",
+        ),
+        right=1,
+        explain=_width,
+        picture=lambda lesson: bin_width_chart(_widths(lesson.epsilon), float(lesson.epsilon)),
+        redraws=False,
+    ),
+    Unit(
+        title="One row and a decision tree",
+        story="The pMSE says how well a decision tree tells original from synthetic rows. A mechanism that chooses "
+        "synthetic tables by their pMSE must know how far **one replaced row** can move it: that decides how much "
+        "noise is needed. Trees are usually grown greedily: the best first split, then the best split of each part.",
+        question="How far can one row of n move the pMSE of a greedy tree?",
+        options=("By 1/n at most, as for the best tree", "By a few times 1/n", "By many times 1/n"),
+        right=2,
+        explain=_one_row,
+        picture=lambda lesson: row_moves_chart(_moves(lesson.seed)),
+    ),
 )
 
-FIRST_EPSILON = ("1", "0.5", "0.5", "1", "0.1")
+FIRST_EPSILON = ("1", "0.5", "0.5", "1", "0.1", "1", "1")
 """Where each lesson begins."""
 
 

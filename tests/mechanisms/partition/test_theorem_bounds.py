@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from benchmarks.papers.theorem_bounds import filtering_threshold, largest_noise, theorem_bound
 from dpsynth_core.diagnostics.mmd.distance import sup_density_distance
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.mechanisms.kd_grid import KDGrid
 from dpsynth_core.mechanisms.partition.model import PartitionModel
+from dpsynth_core.mechanisms.partition.theorem_bounds import filtering_threshold, largest_noise, theorem_bound
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.runs.synthesize import synthesize
