@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from benchmarks.papers.base import Experiment
 from benchmarks.papers.body_mass_index import body_mass_index
+from benchmarks.papers.classification_task import classification_task
 from benchmarks.papers.false_discoveries import false_discoveries
 from benchmarks.papers.gan_discoveries import gan_discoveries
 from benchmarks.papers.gaussian_mixtures import gaussian_mixtures
+from benchmarks.papers.mean_embeddings import mean_embeddings
 from benchmarks.papers.mixed_columns import mixed_columns
 from benchmarks.papers.number_of_bins import number_of_bins
 from benchmarks.papers.regression_coefficients import regression_coefficients
@@ -19,9 +21,11 @@ from benchmarks.papers.utility import utility
 
 EXPERIMENTS: dict[str, Experiment] = {
     "body_mass_index": body_mass_index,
+    "classification_task": classification_task,
     "false_discoveries": false_discoveries,
     "gan_discoveries": gan_discoveries,
     "gaussian_mixtures": gaussian_mixtures,
+    "mean_embeddings": mean_embeddings,
     "mixed_columns": mixed_columns,
     "number_of_bins": number_of_bins,
     "regression_coefficients": regression_coefficients,
@@ -31,6 +35,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 }
 DEFAULT_REPS: dict[str, int] = {
     "body_mass_index": 1000,
+    "classification_task": 3,
     "false_discoveries": 1000,
     "gan_discoveries": 20,
     "mixed_columns": 5,

@@ -22,7 +22,7 @@ def roc_area_chart(results: Mapping[str, Result]) -> Chart:
     names = list(dict.fromkeys(first.tables["classifiers"]["classifier"]))
     sources = list(dict.fromkeys(table["trained on"]))
     height = 130 + CLASSIFIER_HEIGHT * max(3, len(names))
-    figure = new_figure(x_title="area under the ROC curve on held-out original rows", y_title="", height=height)
+    figure = new_figure(x_title="AUC on held-out original rows", y_title="", height=height)
     colours, marks = (ORIGINAL, *RELEASE_COLOURS), ("circle", *MARKS)
     for number, source in enumerate(sources):
         rows = table[table["trained on"] == source].set_index("classifier")

@@ -114,7 +114,7 @@ class ClassificationDiagnostic(Diagnostic):
 
     def _notes(self, task: _LabelTask, parts: _Parts) -> list[str]:
         notes = [
-            f"The label is {task.name!r}. {len(self.classifiers)} classifier(s), {self.splits} splits; each learns "
+            f"The label is {task.name!r}. The original was divided {self.splits} times; each classifier learns "
             f"from {len(parts.first.y):,} rows and is tested on {len(parts.test.y):,} original rows that were held out."
         ]
         if len(np.unique(task.synthetic.y)) < 2:

@@ -40,6 +40,8 @@ def plan_rows(
 ) -> tuple[PlanRow, ...]:
     """Every private mechanism with the parameters that it suggests, the recommended one first and then by quickness.
 
+    The papers' comparators are left out.
+
     Args:
         schema: The public facts.
         n: Rows of the original.
@@ -54,7 +56,7 @@ def plan_rows(
     granted = Budget.of(1, delta).delta
     rows = []
     for key, kind in MECHANISMS.items():
-        if kind.status == "none":
+        if kind.status == "none" or kind.comparator:
             continue
         deltas = [] if kind.needs_delta else [Fraction(0)]
         if granted and (kind.needs_delta or kind.takes_delta):

@@ -120,8 +120,8 @@ def choose_mechanism(session: Session, schema: Schema, n: int) -> None:
     if apart:
         with st.expander("Comparators from the papers", expanded=session.settings.key in apart):
             st.markdown(
-                "The papers compare their mechanisms with these. They are private, like the others, and are here so "
-                "that you can repeat the comparison. The app never suggests one of them."
+                "The papers compare their mechanisms with these. Their guarantees are proven and need a small δ. They "
+                "are here so that you can repeat the comparison; the app never suggests one of them."
             )
             _cards(session, schema, n, apart)
 
