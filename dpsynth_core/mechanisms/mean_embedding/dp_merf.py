@@ -66,7 +66,7 @@ class DPMERF(Mechanism):
     width: float | None = setting(None, title="Kernel width", advanced=True)
     """Standard deviation of the kernel, where every declared range has length two. None: a tenth times the root of the
     number of columns."""
-    batch: int = setting(128, title="Generated rows per step", advanced=True)
+    batch: int = setting(256, title="Generated rows per step", advanced=True)
     """Rows whose mean is compared with the noisy one in each step."""
     hidden: int = setting(64, title="Nodes per hidden layer", advanced=True)
     """Size of the two hidden layers of the generator."""

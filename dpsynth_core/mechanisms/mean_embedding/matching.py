@@ -5,6 +5,7 @@ JAX takes long to import, so this module is imported only where needed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -32,6 +33,8 @@ keep_programs(jax)
 
 RULE = optax.scale_by_adam(b1=0.9, b2=0.99)
 RATE = 0.01
+FEW_NUMBERS = 3
+"""Columns of numbers over which untrained rows may be spread widely."""
 STEPS_AT_ONCE = 25
 """Between two reports of progress."""
 
@@ -53,7 +56,7 @@ class Matching:
         layout = space.layout
         self._shape = NetworkShape(width=layout.width, hidden=hidden, batch=batch, critic_steps=0, part=0)
         self._key = jax.random.key(key)
-        self._weights = fresh_generator(self._shape, jax.random.fold_in(self._key, 0))
+        self._weights = _gathered(fresh_generator(self._shape, jax.random.fold_in(self._key, 0)), space)
         self._memory = RULE.init(self._weights)
         wide = np.zeros((layout.width, omega.shape[1]), dtype=np.float32)
         wide[: space.size] = omega * space.scales[:, None]
@@ -91,6 +94,17 @@ class Matching:
     def layers(self) -> Layers:
         """The weights, as they are released."""
         return tuple((np.asarray(matrix), np.asarray(bias)) for matrix, bias in self._weights)
+
+
+def _gathered(weights: Weights, space: PointSpace) -> Weights:
+    """An untrained generator whose rows lie close together where there are many columns.
+
+    Spread over the whole domain they would be so far from each other, in kernel widths, that no step seems to help.
+    """
+    numbers = int(space.layout.numbers.sum())
+    shrink = jnp.where(jnp.asarray(space.layout.numbers), min(1.0, math.sqrt(FEW_NUMBERS / max(1, numbers))), 1.0)
+    last, bias = weights[-1]
+    return [*weights[:-1], (last * shrink, bias)]
 
 
 def generated(
