@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # Compiled tests are kept between runs, which halves the time until the first of them starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-all checks audit lint types loops doctests bench pictures clean
+.PHONY: run test test-all checks audit lint types loops doctests bench papers pictures clean
 
 run: $(STAMP)-run
 	$(BIN)/streamlit run app.py
@@ -41,6 +41,11 @@ doctests: loops
 
 bench: $(STAMP)-dev
 	$(BIN)/python -m benchmarks
+
+# Every experiment of the papers at reduced repetitions, and their figures; goes on where it was stopped. With published
+# data: make papers DATA=FOLDER
+papers: $(STAMP)-dev
+	$(BIN)/python -m benchmarks.papers.everything $(if $(DATA),--data $(DATA))
 
 pictures: $(STAMP)-dev
 	$(BIN)/python -m docs.pictures.make

@@ -42,7 +42,8 @@ ROWS_PER_SCALE = 5.0
 """Rows that a suggestion aims for in a cell of a measured marginal, per unit of its noise scale."""
 SUGGESTED_UPDATES = 3_000
 """Updates that a suggestion aims for by going over the measurements repeatedly, at most 40 times."""
-SECONDS_PER_UPDATE, SECONDS_PER_UPDATED_CELL = 1e-4, 4e-8
+SECONDS_PER_UPDATE, SECONDS_PER_UPDATED_CELL, SECONDS_PER_SCORE = 1.5e-5, 7e-9, 1.7e-6
+"""Measured by ``python -m benchmarks.expected_time``; a score is of one query in one selection."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +154,8 @@ class MWEM(Mechanism):
             cells=grid.cells,
             draws=rounds * int(workload.sizes.max()),
             values=n * len(schema.columns) + grid.cells,
-            computing=updates * (SECONDS_PER_UPDATE + SECONDS_PER_UPDATED_CELL * grid.cells),
+            computing=updates * (SECONDS_PER_UPDATE + SECONDS_PER_UPDATED_CELL * grid.cells)
+            + (0.0 if selecting is None else rounds * len(workload) * SECONDS_PER_SCORE),
         )
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:

@@ -55,6 +55,8 @@ ATTEMPTS = 3
 """Times that chains may be run on, twice as long each time, before the release is refused."""
 SECONDS_PER_VALUE = 6e-9
 """Making, placing and counting one value of one pair of columns for one score."""
+SECONDS_PER_SCORE = 2e-5
+"""Of one line of parameters, however few rows there are."""
 FIRST_RATE = 20.0
 """Walks begin where a pMSE of 1/20 costs one unit of log density, and cool down to the real rate."""
 MAX_RATE = {"distance": 0.1, "cells": 0.7, "optimal": 0.7}
@@ -169,7 +171,7 @@ class PMSE(Mechanism):
                 number = search.stages * search.candidates
             scores += number
             pairs += number * (step.last - step.first + 1 + len(step.pairs))
-        computing = self.datasets * (pairs * (n + self._model_rows(n)) * SECONDS_PER_VALUE + scores * 1e-4)
+        computing = self.datasets * (pairs * (n + self._model_rows(n)) * SECONDS_PER_VALUE + scores * SECONDS_PER_SCORE)
         merged = merged or {NOTHING: budget.epsilon}
         stages = tuple(Stage(label=label, epsilon=epsilon, scale=None) for label, epsilon in merged.items())
         cuts, values = (1,) * len(models), n * len(models)
