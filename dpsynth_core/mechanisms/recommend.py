@@ -5,7 +5,7 @@ from __future__ import annotations
 from dpsynth_core.table.schema import Schema
 
 MAX_TREE_COLUMNS = 3
-"""With more columns a KD tree loses to Private-PGM in most tables that were compared (docs/results.md)."""
+"""With more columns a KD tree loses to Private-PGM in most tables that were compared (docs/results/utility.md)."""
 WHY_RECOMMENDED = (
     "A rule of thumb from our comparisons: pairs of columns came out best from the KD tree in tables of two columns, "
     "about even in tables of three, and best from Private-PGM in most tables with more."

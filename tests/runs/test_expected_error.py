@@ -24,7 +24,7 @@ from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
 COLUMN_FACTOR, PAIR_FACTOR = 3.0, 3.0
-"""How far the true mean error may be from the estimate on these tables; docs/results.md has what was measured."""
+"""How far the true mean error may be from the estimate on these tables; docs/results/utility.md has measurements."""
 
 
 @pytest.fixture(scope="module")

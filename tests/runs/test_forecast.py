@@ -33,7 +33,7 @@ from dpsynth_core.table.simulate import simulate_related
 from tests.tables.schemas import mixed_schema
 
 COLUMN_FACTOR, PAIR_FACTOR = 2.0, 3.0
-"""How far an error may be from its forecast here; docs/results.md has what was measured on more tables."""
+"""How far an error may be from its forecast here; docs/results/utility.md has what was measured on more tables."""
 DELTA = Fraction(1, 10**6)
 
 

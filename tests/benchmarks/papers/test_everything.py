@@ -1,0 +1,66 @@
+"""All experiments with one command: what is finished is not run again, and figures are drawn from what is there."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from benchmarks.papers import EXPERIMENTS, everything
+from benchmarks.papers.everything import REDUCED, main
+from benchmarks.papers.figures import FIGURES
+from benchmarks.papers.pictures import BoxPanel, LinePanel, draw_all, svg
+
+
+def test_every_figure_comes_from_an_experiment_and_every_reduced_run_too() -> None:
+    assert {experiment for experiment, _ in FIGURES.values()} <= set(EXPERIMENTS)
+    assert set(REDUCED) - {"classification"} <= set(EXPERIMENTS)
+
+
+def test_what_is_finished_is_not_run_again_and_what_failed_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+
+    def run(name: str, _: object, out: Path, data: Path | None) -> bool:
+        ran.append(name)
+        assert data is None
+        if name == "utility" and ran.count("utility") == 1:
+            (out / "utility.json").write_text("[", encoding="utf-8")  # cut off
+            return False
+        (out / f"{name}.json").write_text("[]", encoding="utf-8")
+        return True
+
+    monkeypatch.setattr(everything, "_run", run)
+    monkeypatch.setattr(everything, "draw_all", lambda *_: [])
+    monkeypatch.setattr(sys, "argv", ["everything", "--out", str(tmp_path)])
+    assert main() == 1
+    assert sorted(ran) == sorted(EXPERIMENTS)
+    assert main() == 0
+    assert ran[len(EXPERIMENTS) :] == ["utility"]
+
+
+def test_figures_are_drawn_from_results_and_left_out_without(tmp_path: Path) -> None:
+    rows = [{"from": f"{17 + i}", "without": 0.01 * i, "with": 0.02} for i in range(24)]
+    tables = [{"title": "Shares of people by body mass index: Figure 3b", "notes": [], "rows": rows}]
+    for part in ("Figure 7b", "Figure 8"):
+        cell = {"mean": 0.5, "standard_error": 0.1, "reps": 2}
+        row = {"test": "<b>", "rows": "n = 50", "error": "Type I", "eps 0.1": cell, "eps 1": cell}
+        tables.append({"title": part, "notes": [], "rows": [row]})
+    (tmp_path / "body_mass_index.json").write_text(json.dumps(tables), encoding="utf-8")
+    drawn = draw_all(tmp_path, tmp_path / "pictures")
+    assert [path.stem for path in drawn] == ["discoveries_figure_3b", "discoveries_figure_7b", "discoveries_figure_8"]
+    for path in drawn:
+        ET.fromstring(path.read_text(encoding="utf-8"))  # noqa: S314  our own text
+    assert "&lt;b&gt;" in drawn[1].read_text(encoding="utf-8")
+
+
+def test_lines_and_boxes_lie_within_their_panels() -> None:
+    lines = LinePanel(title="A", x=["1", "2"], lines={"a": [1e-3, 10.0], "b": [None, 2.0], "none": [None, None]})
+    boxes = BoxPanel(title="B", boxes={"c": (0.1, 0.2, 0.3, 0.4, 5.0)})
+    root = ET.fromstring(svg([lines, boxes]))  # noqa: S314  our own text
+    width, height = map(float, root.attrib["viewBox"].split()[2:])
+    for circle in root.iter("{http://www.w3.org/2000/svg}circle"):
+        assert 0 <= float(circle.attrib["cx"]) <= width
+        assert 0 <= float(circle.attrib["cy"]) <= height
