@@ -165,7 +165,7 @@ def _means(
         title=f"Mean AUC of twelve classifiers, trained on synthetic rows: {table.name}",
         notes=(
             f"{options.reps} repetition(s), each with a split of its own; mean ± standard error. 0.5 is a guess. "
-            f"Delta {DELTA} where a mechanism takes one. '-': the mechanism refuses a table with so many columns.",
+            f"Delta {DELTA} where a mechanism takes one. '-': the mechanism refuses the table at this epsilon.",
         ),
         columns=("method", "AUC from", *(f"eps {epsilon:g}" for epsilon in EPSILONS)),
         rows=tuple(rows),
