@@ -128,7 +128,7 @@ def discovery_risk(
         levels: The two groups to compare, if the column has more.
         table: The synthetic table that was published; None: a fresh sample of the release.
         stage: How far to refine the figure, from 0 (seconds); None: as far as it goes.
-        advice: Whether to work out what would change the figure.
+        advice: Whether to work out what would change the figure, once it is no longer the first one.
         max_seconds: Expected computing time beyond which the risk is left unknown.
         seed: Of the simulation, so that the figure can be repeated.
         progress: Told the share that is done; raises to cancel.
@@ -162,10 +162,10 @@ def discovery_risk(
         stated = RiskStage.of(simulator, stage, max_seconds=max_seconds, seed=seed)
     except DPSynthError as error:
         return replace(blank, problem=str(error))
-    rng, share = stated.rng(), 0.6 if advice else 1.0
+    rng, share = stated.rng(), 0.6 if advice and stated.stage else 1.0
     found = risk_range(simulator, stated.effort, alpha=ALPHA, rng=rng, progress=share_of(progress, 0.0, share))
     risk = _filled(replace(blank, stage=stated.stage, last=stated.last), found, simulator, ordinary)
-    if advice and risk.verdict != "sound" and (simulator.quick or risk.stage):
+    if advice and risk.verdict != "sound" and risk.stage:
         part = share_of(progress, share, 1.0)
         risk = replace(
             risk,

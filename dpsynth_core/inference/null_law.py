@@ -16,6 +16,8 @@ MAX_EXACT_LOGS = 700.0
 """Natural logarithm of the largest number of arrangements: beyond it a float cannot hold their number."""
 SMALL_GROUP = 24
 """Beyond this many in the smaller group, the corrected normal law is within 1e-4 of the exact one."""
+SHORT = 4_000
+"""Product of the groups' sizes up to which thousands of laws are kept: 16 kB each at most."""
 _NODES = 801
 _REACH = 8.0
 
@@ -27,7 +29,6 @@ def can_be_exact(n1: int, n2: int) -> bool:
     return steps <= MAX_EXACT_STEPS and arrangements <= MAX_EXACT_LOGS
 
 
-@lru_cache(maxsize=64)
 def lower_half(n1: int, n2: int) -> FloatArray:
     """P(U = u) for u from 0 to half of n1 n2, without ties; the law is symmetric about n1 n2 / 2.
 
@@ -43,16 +44,25 @@ def lower_half(n1: int, n2: int) -> FloatArray:
             "method", "exact", allowed="groups small enough to enumerate", remedy="Use the asymptotic method."
         )
     small, large = min(n1, n2), max(n1, n2)
+    return (_short_half if small * large <= SHORT else _long_half)(small, large)
+
+
+def _half(small: int, large: int) -> FloatArray:
     series = np.zeros(small * large // 2 + 1)
     series[0] = 1.0
     for k in range(1, small + 1):
         if large + k < len(series):
             series[large + k :] -= series[: -large - k].copy()  # times 1 - q^(n2 + k)
-        padded = np.pad(series, (0, -len(series) % k)).reshape(-1, k)
-        series = np.cumsum(padded, axis=0).ravel()[: len(series)]  # divided by 1 - q^k
-    law: FloatArray = series / float(math.comb(n1 + n2, n1))
+        padded = np.zeros(len(series) + -len(series) % k)
+        padded[: len(series)] = series
+        series = np.cumsum(padded.reshape(-1, k), axis=0).ravel()[: len(series)]  # divided by 1 - q^k
+    law: FloatArray = series / float(math.comb(small + large, small))
     law.flags.writeable = False
     return law
+
+
+# Simulated releases have small groups of all sizes, again and again; long laws are few.
+_short_half, _long_half = lru_cache(maxsize=4096)(_half), lru_cache(maxsize=64)(_half)
 
 
 def exact_pvalue(u: float, n1: int, n2: int) -> float:

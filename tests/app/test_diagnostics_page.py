@@ -281,7 +281,8 @@ def test_a_slow_simulation_says_what_it_takes_before_anybody_waits(monkeypatch: 
     monkeypatch.setattr(pvalues, "expected_seconds", lambda *_: 600.0)
     app = diagnostics(session)
     assert app.button(key="ask_risk").label == "Work it out (about 10 min at most)"
-    assert finish(ask(session.work, run, key).job).state == "finished"
+    job = finish(ask(session.work, run, key).job)
+    assert job.state == "finished", job.error
     app = diagnostics(session)
     assert app.button(key="ask_risk").label == "Refine it (about 10 min at most)", "it does not begin by itself"
     run.risks.clear()

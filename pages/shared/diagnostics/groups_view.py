@@ -144,7 +144,8 @@ def _offer_figure(work: TableWork, run: RunRecord, key: RiskKey, risk: Discovery
         elif wait.problem and risk is None:
             st.text(wait.problem)
         elif not wait.problem and clicked(wait.label(first=risk is None), icon=":material/experiment:", key="ask_risk"):
-            mine = ask(work, run, key)
+            ask(work, run, key)
+            st.rerun()  # the button gives way to the progress
     if mine is not None:
         show_task(mine, key=RISK)
 

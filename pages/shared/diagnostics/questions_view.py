@@ -112,7 +112,8 @@ def _answer(work: TableWork, run: RunRecord, question: Question) -> None:
         elif not wait.problem and clicked(
             wait.label(first=risk is None), icon=":material/experiment:", key="ask_question"
         ):
-            mine = ask(work, run, question, stage=0 if risk is None else risk.stage + 1)
+            ask(work, run, question, stage=0 if risk is None else risk.stage + 1)
+            st.rerun()  # the button gives way to the progress
     if mine is not None:
         show_task(mine, key=QUESTION)
 
