@@ -122,7 +122,7 @@ def _boxes(tables: list[Table]) -> tuple[Sequence[Panel], int]:
                 if row["eps"] == epsilon
             }
             panels.append(BoxPanel(title=f"{coefficient}, epsilon {epsilon:g}", boxes=boxes))
-    return panels, 1
+    return panels, 2
 
 
 def _pmse(tables: list[Table]) -> tuple[Sequence[Panel], int]:

@@ -30,7 +30,7 @@ COLOURS = (
 PANEL_WIDTH, PANEL_HEIGHT, LEFT, TOP, GAP, LEGEND = 300, 220, 58, 34, 40, 16
 STYLE = (
     "<style>text{font:11px sans-serif;fill:#808080}.title{font-weight:bold;font-size:12px}.tick{text-anchor:middle}"
-    ".side{text-anchor:end}path{fill:none;stroke-width:1.8}.grid{stroke:#808080;stroke-opacity:.3;stroke-width:1}"
+    ".side{text-anchor:end}.small{text-anchor:middle;font-size:8px}path{fill:none;stroke-width:1.8}.grid{stroke:#808080;stroke-opacity:.3;stroke-width:1}"
     ".dash{stroke-dasharray:5 4}</style>"
 )
 Row: TypeAlias = dict[str, Any]
@@ -46,6 +46,7 @@ class LinePanel:
     """Names of the positions, evenly spaced."""
     lines: dict[str, list[float | None]]
     log: bool = True
+    """Whether the vertical axis is logarithmic; otherwise it is a share, from 0 to 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +69,7 @@ def value(cell: Any) -> float | None:
 
 def svg(panels: Sequence[Panel], *, across: int = 2) -> str:
     """All panels in rows, one legend for all lines below."""
-    names = list(dict.fromkeys(name for panel in panels if isinstance(panel, LinePanel) for name in panel.lines))
+    names = list(dict.fromkeys(name for panel in panels for name in _names(panel)))
     colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
     across = min(across, len(panels))
     rows = math.ceil(len(panels) / across)
@@ -89,6 +90,13 @@ def svg(panels: Sequence[Panel], *, across: int = 2) -> str:
     return "\n".join([*out, "</svg>\n"])
 
 
+def _names(panel: Panel) -> list[str]:
+    """What the legend explains: lines by colour, boxes by number."""
+    if isinstance(panel, LinePanel):
+        return list(panel.lines)
+    return [f"{i}: {name}" for i, name in enumerate(panel.boxes, 1)]
+
+
 def _scale(values: Iterable[float], *, log: bool) -> tuple[Callable[[float], float], list[float]]:
     """From a value to a share of the height, and the ticks."""
     known = [v for v in values if math.isfinite(v)]
@@ -98,10 +106,8 @@ def _scale(values: Iterable[float], *, log: bool) -> tuple[Callable[[float], flo
         high = max(high, low + 1)
         ticks = [10.0**k for k in range(low, high + 1)]
         return lambda v: (math.log10(max(v, 10.0**low)) - low) / (high - low), ticks
-    top = max([*known, 1e-9])
-    step = 10 ** math.floor(math.log10(top))
-    step = step / 5 if top / step < 2 else step / 2 if top / step < 5 else step
-    ticks = [step * k for k in range(math.ceil(top / step) + 1)]
+    top = max(known, default=1.0)
+    ticks = [0.0, 0.05, 0.1, 0.15, 0.2] if top <= 0.2 and top > 0 else [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     return lambda v: v / ticks[-1], ticks
 
 
@@ -141,7 +147,7 @@ def _boxes(panel: BoxPanel, left: float, top: float) -> list[str]:
     def y(v: float) -> float:
         return top + PANEL_HEIGHT * (1 - place(v))
 
-    for i, (name, (least, first, median, third, largest)) in enumerate(panel.boxes.items()):
+    for i, (least, first, median, third, largest) in enumerate(panel.boxes.values()):
         x, half, colour = left + (i + 0.5) * step, step * 0.3, COLOURS[i % len(COLOURS)]
         out.append(f'<path d="M{x:.1f} {y(least):.1f}V{y(largest):.1f}" stroke="{colour}"/>')
         out.append(
@@ -149,9 +155,7 @@ def _boxes(panel: BoxPanel, left: float, top: float) -> list[str]:
             f'height="{max(y(first) - y(third), 1):.1f}" fill="{colour}" fill-opacity=".35" stroke="{colour}"/>'
         )
         out.append(f'<path d="M{x - half:.1f} {y(median):.1f}h{2 * half:.1f}" stroke="{colour}"/>')
-        out.append(
-            f'<text transform="translate({x + 3:.1f} {top + PANEL_HEIGHT - 4}) rotate(-90)">{escape(name)}</text>'
-        )
+        out.append(f'<text x="{x:.1f}" y="{top + PANEL_HEIGHT + 16}" class="small">{i + 1}</text>')
     return out
 
 
