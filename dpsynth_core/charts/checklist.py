@@ -139,9 +139,9 @@ _NODES = {
     "Public facts": (0.001, 0.1),
     "Mechanism": (0.33, 0.3),
     "Synthetic rows": (0.58, 0.3),
-    "Comparison": (0.74, 0.82),
+    "Comparison": (0.72, 0.74),
     "Release bundle": (0.999, 0.2),
-    "Review report": (0.999, 0.82),
+    "Review report": (0.999, 0.9),
 }
 _INSIDE = frozenset({"Private rows", "Comparison", "Review report"})
 _FLOWS = (

@@ -16,6 +16,8 @@ from dpsynth_core.charts.palette import COLORWAY, rgba
 
 FONT_SIZE = 13
 LINE_HEIGHT = 17
+AXIS_LETTERS = 22
+"""Of an axis title in one line, so that it fits under one of three small figures side by side."""
 TITLE_LETTERS = 60
 """That fit side by side over all panels of a figure on a page at 150% zoom."""
 MAX_LABEL = 28
@@ -45,7 +47,7 @@ def number(value: object) -> str:
 def new_figure(*, x_title: str, y_title: str, height: int = 260, **layout: Any) -> go.Figure:
     """An empty figure in the common style; axis titles are mandatory."""
     figure = _styled(go.Figure(), height, **layout)
-    figure.update_xaxes(title={"text": x_title, "standoff": 6})
+    figure.update_xaxes(title={"text": wrapped(x_title, AXIS_LETTERS), "standoff": 6})
     figure.update_yaxes(title={"text": y_title, "standoff": 6})
     return figure
 
@@ -67,7 +69,10 @@ def wrapped(title: str, letters: int) -> str:
         >>> wrapped("perturbed histogram", 12)
         'perturbed<br>histogram'
     """
-    return "<br>".join(textwrap.wrap(title, letters, break_long_words=False, break_on_hyphens=False)) or title
+    lines = (
+        textwrap.wrap(line, letters, break_long_words=False, break_on_hyphens=False) for line in title.split("<br>")
+    )
+    return "<br>".join("<br>".join(line) for line in lines) or title
 
 
 def _styled(figure: go.Figure, height: int, **layout: Any) -> go.Figure:
