@@ -93,6 +93,24 @@ def test_the_first_example_has_a_button_for_the_same_with_few_rows(visit: Visit)
     expect(page.get_by_text(f"{example.title}: {example.few_rows} rows")).to_be_visible()
 
 
+@pytest.mark.slow
+def test_the_first_example_succeeds_and_with_few_rows_it_does_not(visit: Visit) -> None:
+    page = press(visit(), "Try an example")
+    skip_ahead(page)
+    press(page, "Synthesize")
+    press(page, "Next: see how good it is")
+    finished(page)
+    expect(page.get_by_text("Far apart", exact=True)).to_have_count(0)
+    press(page, f"The same with {EXAMPLES[FIRST].few_rows} rows")
+    press(page, "Go on")
+    press(page, "Synthesize")
+    press(page, "Next: see how good it is")
+    finished(page)
+    expect(page.get_by_text("Far apart").first).to_be_visible()
+    press(page, "Next: what would another epsilon give?")
+    expect(page.get_by_text("More epsilon: less privacy, better data.")).to_be_visible()
+
+
 def test_a_hopeless_estimate_is_not_offered_and_says_what_it_would_take(visit: Visit) -> None:
     page = release_with(visit(), csv_of("age", "weight"))
     press(page, "Open the account")
