@@ -33,6 +33,8 @@ MOST_CELLS = 2**62
 MOST_INVENTED = 5_000_000
 MIN_ROWS_TO_CHOOSE = 5_000
 """Rows times epsilon from which a paid choice of the bins is suggested; with fewer, its own noise costs too much."""
+MAX_COLUMNS_TO_CHOOSE = 5
+"""Columns up to which it is: with more, cells that are fine enough for every column hold next to nothing each."""
 CHOICE_SHARE = 0.05
 """Of epsilon, where it is."""
 
@@ -88,8 +90,8 @@ class KDGrid(Mechanism):
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:  # noqa: ARG003  takes no delta
         bins, rows = balanced_bins(schema, n, epsilon), n * float(exact(epsilon, parameter="epsilon"))
-        plane = len(schema.columns) > 1 and all(column.is_numeric for column in schema)
-        if plane and rows >= MIN_ROWS_TO_CHOOSE:
+        few = 1 < len(schema.columns) <= MAX_COLUMNS_TO_CHOOSE and all(column.is_numeric for column in schema)
+        if few and rows >= MIN_ROWS_TO_CHOOSE:
             return cls(
                 choice_share=CHOICE_SHARE,
                 spread_lost=True,

@@ -130,7 +130,7 @@ def test_every_curve_stands_beside_what_a_fresh_sample_would_show() -> None:
         assert levels == (set() if aspect == "type_two" else {found.references[aspect]})
         assert set(chart.table["a fresh sample"].dropna()) == levels
         assert ("a fresh sample" in chart.alt) == bool(levels)
-        assert set(chart.table["runs"]) == ({400} if ASPECTS[aspect].simulated else {2})
+        assert set(chart.table["runs"]) == ({GRID.analysts} if ASPECTS[aspect].simulated else {2})
 
 
 def test_all_multiples_share_one_scale() -> None:
