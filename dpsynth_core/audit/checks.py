@@ -10,18 +10,31 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 Layer: TypeAlias = Literal[
-    "reading", "replay", "enumeration", "claims", "noise law", "stage attack", "end-to-end attack", "chain"
+    "reading",
+    "replay",
+    "sensitivity search",
+    "enumeration",
+    "claims",
+    "noise law",
+    "joint law",
+    "stage attack",
+    "end-to-end attack",
+    "chain",
 ]
 CheckVerdict: TypeAlias = Literal["passed", "failed", "not applicable"]
 
 LAYERS: dict[Layer, str] = {
     "reading": "Files that differ in one record, read by the same declared layout: every other row in the same "
     "position of every column, as many rows as before, and no error.",
-    "replay": "Recorded on a table and replayed on a neighbour with every sampler's output frozen: same calls, same "
-    "release, no input moved by more than its declared sensitivity, noise large enough for every charge.",
+    "replay": "Recorded on a table and replayed on another with every sampler's output frozen: same calls, same "
+    "release, same reports, warnings and errors, every stage charged as planned, noise large enough for every charge; "
+    "between neighbours, no input moved by more than its declared sensitivity.",
+    "sensitivity search": "Hill climbing over tables and replaced rows for the largest move of an input, as a multiple "
+    "of what its draw declares.",
     "enumeration": "Every outcome on toy domains, with exact probabilities: the largest privacy loss of all.",
     "claims": "What a release says of itself: never repeatable, never more than was paid for.",
     "noise law": "Samples of every sampler against the law that it is named for.",
+    "joint law": "Vectors of one run, of two runs and drawn ahead: no stretch occurs twice, none is correlated.",
     "stage attack": "Single draws on two neighbouring tables: a statistical lower bound on the epsilon they spend.",
     "end-to-end attack": "Whole runs on two neighbouring tables: a statistical lower bound on epsilon.",
     "chain": "Metropolis kernels on few states: distance to their target, exactly.",
@@ -60,15 +73,23 @@ class Size:
     """Of every stage, on each of two tables."""
     run_share: float
     """Whole runs, as a multiple of what a mechanism declares."""
+    shapes: int
+    """Tables of random shape, besides those that every audit tries."""
+    search: int
+    """Steps of a search for the worst sensitivity."""
     outcomes: int
     """Most outcomes that are followed for one pair of toy tables."""
     level: float = SUITE_LEVEL / MAX_COMPARISONS
     """Probability of a false alarm, for each statistical check."""
 
 
-QUICK = Size(seeds=1, draws=50_000, selections=8_000, stage_draws=20_000, run_share=1, outcomes=400)
-DEEP = Size(seeds=2, draws=200_000, selections=50_000, stage_draws=100_000, run_share=10, outcomes=2_000)
-REDUCED = Size(seeds=1, draws=2_000, selections=400, stage_draws=1_000, run_share=0.05, outcomes=0)
+QUICK = Size(
+    seeds=1, draws=50_000, selections=8_000, stage_draws=20_000, run_share=1, shapes=0, search=40, outcomes=400
+)
+DEEP = Size(
+    seeds=2, draws=200_000, selections=50_000, stage_draws=100_000, run_share=10, shapes=40, search=400, outcomes=2_000
+)
+REDUCED = Size(seeds=1, draws=2_000, selections=400, stage_draws=1_000, run_share=0.05, shapes=0, search=0, outcomes=0)
 """For repeating the statistical part many times."""
 
 

@@ -86,9 +86,11 @@ def _hurtful() -> Iterator[NeighbourPair]:
     yield NeighbourPair.replacing("the only row of a category", MIXED, mixed, {"age": 30, "sort": "a", "pay": 3.0})
     strange: dict[str, Any] = {"NaN": np.nan, "infinity": np.inf, "minus infinity": -np.inf}
     strange |= {"1e9": 1e9, "-1e9": -1e9, "blank": ""}
-    for name, value in strange.items():
-        yield NeighbourPair.replacing(name, MIXED, mixed, {"age": value, "sort": "?", "pay": value}, at=7)
-        yield NeighbourPair.replacing(f"{name}, no missing level", NUMBERS, numbers, {"x": value, "y": value}, at=7)
+    for place, (name, value) in enumerate(strange.items()):
+        if place % 2:
+            yield NeighbourPair.replacing(name, MIXED, mixed, {"age": value, "sort": "?", "pay": value}, at=7)
+        else:
+            yield NeighbourPair.replacing(f"{name}, no missing level", NUMBERS, numbers, {"x": value, "y": value}, at=7)
     same = pd.DataFrame({"age": [40] * 50, "sort": ["b"] * 50, "pay": [5.0] * 50})
     yield NeighbourPair.replacing("all alike but one", MIXED, same, {"age": 0, "sort": "c", "pay": np.nan})
     corner = pd.DataFrame({"x": [0.001] * 60, "y": [-0.999] * 60})

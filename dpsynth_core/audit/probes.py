@@ -31,9 +31,12 @@ class Probe(Mechanism):
     def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:  # noqa: ARG003  the same whatever the facts
         return cls()
 
+    stage: ClassVar[str]
+    """What its step is called."""
+
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
         grid = Grid.of(schema, COARSE)
-        stage = Stage(label=self.key, epsilon=budget.epsilon, scale=None)
+        stage = Stage(label=self.stage, epsilon=budget.epsilon, scale=None, delta=budget.delta)
         return Plan(stages=(stage,), cuts=grid.shape, cells=grid.cells, draws=grid.cells, values=n)
 
 
@@ -45,6 +48,7 @@ class LargestCells(Probe):
     """
 
     key: ClassVar[str] = "probe: selection"
+    stage: ClassVar[str] = "fullest cells"
 
     rounds: int = 1
     """Selections, each with an equal share of epsilon."""
@@ -62,7 +66,7 @@ class LargestCells(Probe):
         chosen = []
         for share in noise.budget.split(*(1 for _ in range(self.rounds))):
             pick = getattr(noise, self.sampler)
-            index = pick(scores[left], sensitivity=SCORE_SENSITIVITY, epsilon=share.epsilon, label="fullest cells")
+            index = pick(scores[left], sensitivity=SCORE_SENSITIVITY, epsilon=share.epsilon, label=self.stage)
             chosen.append(left[index])
             left = np.delete(left, index)
         cells = np.column_stack(np.unravel_index(np.array(chosen), grid.shape)).astype(np.int64)
@@ -74,6 +78,7 @@ class DenseCounts(Probe):
     """Counts of all cells, each listed, with noise (Dwork et al. 2006)."""
 
     key: ClassVar[str] = "probe: counts"
+    stage: ClassVar[str] = "counts"
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:  # noqa: ARG002
         grid = Grid.of(table.schema, COARSE)
@@ -82,7 +87,7 @@ class DenseCounts(Probe):
         return grid.model(cells, noisy, rows=table.n, centre=False)
 
     def _measured(self, counts: IntArray, noise: Noise) -> IntArray:
-        return noise.laplace(counts, sensitivity=HISTOGRAM_SENSITIVITY, epsilon=noise.budget.epsilon, label="counts")
+        return noise.laplace(counts, sensitivity=HISTOGRAM_SENSITIVITY, epsilon=noise.budget.epsilon, label=self.stage)
 
 
 PROBES: tuple[type[Mechanism], ...] = (LargestCells, DenseCounts)

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import reduce
-from itertools import islice
+from itertools import chain, islice
 from multiprocessing import get_context
 from typing import TypeAlias
 
@@ -18,13 +18,16 @@ from dpsynth_core.audit.checks import DEEP, MAX_COMPARISONS, QUICK, REDUCED, Aud
 from dpsynth_core.audit.claims import claim_checks
 from dpsynth_core.audit.end_to_end_attack import end_to_end_checks
 from dpsynth_core.audit.enumeration import enumeration_checks
+from dpsynth_core.audit.joint_law import joint_checks
 from dpsynth_core.audit.last_summary import source_digest
 from dpsynth_core.audit.mutant import Mutant
 from dpsynth_core.audit.neighbours import ATTACKED, LARGER_TOYS, TOYS
 from dpsynth_core.audit.noise_law import SOURCES, law_checks
+from dpsynth_core.audit.procedures import procedure_checks
 from dpsynth_core.audit.reading import reading_checks
 from dpsynth_core.audit.replay import replay_checks
 from dpsynth_core.audit.selection import selection_checks
+from dpsynth_core.audit.sensitivity_search import search_checks
 from dpsynth_core.audit.stage_attack import stage_checks
 from dpsynth_core.audit.subject import AuditSettings, Subject, registered
 from dpsynth_core.errors import ParameterError
@@ -33,7 +36,7 @@ from dpsynth_core.privacy.noise import SeededNoise
 LOOSE_LEVEL = 0.05
 """At which false alarms are common enough to be counted."""
 REPETITIONS_AT_A_TIME = 20
-STATISTICAL: tuple[Layer, ...] = ("noise law", "stage attack", "end-to-end attack")
+STATISTICAL: tuple[Layer, ...] = ("noise law", "joint law", "stage attack", "end-to-end attack")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +90,7 @@ def _enumerated(subject: Subject, size: Size, _: int) -> Iterator[AuditCheck]:
 
 SUBJECT_LAYERS: dict[Layer, Callable[[Subject, Size, int], Iterator[AuditCheck]]] = {
     "replay": replay_checks,
+    "sensitivity search": search_checks,
     "enumeration": _enumerated,
     "stage attack": stage_checks,
     "end-to-end attack": end_to_end_checks,
@@ -177,12 +181,14 @@ def _subject_part(name: str, layer: Layer, deep: bool, seed: int) -> list[AuditC
 
 
 def _law_part(source: str, deep: bool, seed: int) -> list[AuditCheck]:
-    return list(law_checks(DEEP if deep else QUICK, seed, {source: SOURCES[source]}))
+    size, sources = DEEP if deep else QUICK, {source: SOURCES[source]}
+    return [*law_checks(size, seed, sources), *joint_checks(size, seed, sources)]
 
 
 def _other_part(seed: int) -> list[AuditCheck]:
     walks = walk_checks(seed_for(seed, "walk"), level=QUICK.level)
-    return [*reading_checks(), *claim_checks(), *selection_checks(QUICK, seed), *chain_checks(REFERENCE), *walks]
+    others = (claim_checks(), selection_checks(QUICK, seed), procedure_checks(QUICK, seed), chain_checks(REFERENCE))
+    return [*reading_checks(), *chain.from_iterable(others), *walks]
 
 
 def _mutant_part(mutants: Mutants, index: int, deep: bool, seed: int) -> MutantResult:
@@ -204,6 +210,7 @@ def _share_level(comparisons: int) -> None:
 def statistical_part(size: Size, seed: int) -> Iterator[AuditCheck]:
     """What could fail by chance, at a size that allows repeating it: the settings that are suggested."""
     yield from law_checks(size, seed, {"seeded": SeededNoise})
+    yield from joint_checks(size, seed, {"seeded": SeededNoise})
     for subject in registered().values():
         suggested = replace(subject, settings=_only_first(subject))
         yield from stage_checks(suggested, size, seed, ATTACKED[:1])

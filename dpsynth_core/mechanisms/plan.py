@@ -23,6 +23,10 @@ class Stage:
     """Its share, per row."""
     scale: float | None
     """Scale of the noise that each count gets; None where the noise is of another kind."""
+    delta: Fraction = Fraction(0)
+    """Its share, per row."""
+    optional: bool = False
+    """Whether earlier outcomes may leave nothing for it to do; then its share goes to the last stage."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from dpsynth_core.audit.checks import QUICK, AuditCheck, failures
 from dpsynth_core.audit.end_to_end_attack import end_to_end_checks
 from dpsynth_core.audit.enumeration import enumeration_checks
 from dpsynth_core.audit.replay import replay_checks
+from dpsynth_core.audit.sensitivity_search import search_checks
 from dpsynth_core.audit.stage_attack import stage_checks
 from dpsynth_core.audit.subject import Subject, registered
 from dpsynth_core.mechanisms import MECHANISMS
@@ -19,6 +20,7 @@ SEED = 20_261_116
 SUBJECTS = registered()
 LAYERS: dict[str, Callable[[Subject], Iterator[AuditCheck]]] = {
     "replay": lambda subject: replay_checks(subject, QUICK, SEED),
+    "sensitivity search": lambda subject: search_checks(subject, QUICK, SEED),
     "enumeration": lambda subject: enumeration_checks(subject, QUICK),
     "stage attack": lambda subject: stage_checks(subject, QUICK, SEED),
     "end-to-end attack": lambda subject: end_to_end_checks(subject, QUICK, SEED),

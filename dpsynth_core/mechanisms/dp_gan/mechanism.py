@@ -108,7 +108,7 @@ class DPGAN(Mechanism):
         layout, schedule = _layout(schema), self._schedule(n, budget)
         critic_steps = schedule.rounds * schedule.chosen * self.critic_steps
         return Plan(
-            stages=(Stage(label=GRADIENTS, epsilon=budget.epsilon, scale=None),),
+            stages=(Stage(label=GRADIENTS, epsilon=budget.epsilon, scale=None, delta=budget.delta),),
             cuts=tuple(max(1, block.levels) for block in layout.blocks),
             cells=layout.size,
             draws=schedule.rounds * self.batch * layout.size,

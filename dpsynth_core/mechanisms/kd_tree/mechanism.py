@@ -16,7 +16,7 @@ from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.kd_tree.consistency import consistent_counts
 from dpsynth_core.mechanisms.kd_tree.growth import Leaves, Level, SplitRule, grow
 from dpsynth_core.mechanisms.kd_tree.interleaving import MAX_BITS, Coding
-from dpsynth_core.mechanisms.kd_tree.split_rules import PRIVTREE_LOSS, LevelRule, PrivTreeRule
+from dpsynth_core.mechanisms.kd_tree.split_rules import PRIVTREE_LOSS, SPLITS, LevelRule, PrivTreeRule
 from dpsynth_core.mechanisms.parameters import PLACEMENTS, setting
 from dpsynth_core.mechanisms.partition.model import PartitionModel
 from dpsynth_core.mechanisms.partition.thresholds import spurious_threshold
@@ -29,6 +29,8 @@ from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
+INNER, LEAVES = "counts of inner boxes", "counts of the leaves"
+"""The stages after the decisions."""
 MAX_FREE_LEVELS = 10
 LEVELS_RULE_DEPTH = 8
 """Decisions on a path under the paper's rule, whose noise grows with their number."""
@@ -128,13 +130,13 @@ class KDTree(Mechanism):
             # Under the paper's rule each of the levels gets an equal share, so the noise on a count is the sum's.
             loss = PRIVTREE_LOSS if self.rule == "privtree" else HISTOGRAM_SENSITIVITY * (stop - free)
             scale = float(loss / splitting.epsilon)
-            stages.append(Stage(label="which boxes to split", epsilon=splitting.epsilon, scale=scale))
+            stages.append(Stage(label=SPLITS, epsilon=splitting.epsilon, scale=scale))
             if self.inner_levels and stop - free > len(coding.halvings):
                 inner, counting = _split_off(counting, self.inner_share, "inner_share")
                 scale = float(HISTOGRAM_SENSITIVITY * self.inner_levels / inner.epsilon)
-                stages.append(Stage(label="counts of inner boxes", epsilon=inner.epsilon, scale=scale))
+                stages.append(Stage(label=INNER, epsilon=inner.epsilon, scale=scale, optional=True))
         scale = float(HISTOGRAM_SENSITIVITY / counting.epsilon)
-        stages.append(Stage(label="counts of the leaves", epsilon=counting.epsilon, scale=scale))
+        stages.append(Stage(label=LEAVES, epsilon=counting.epsilon, scale=scale))
         cuts, values = coding.parts(free), n * len(schema.columns)
         return Plan(stages=tuple(stages), cuts=cuts, cells=math.prod(cuts), draws=n // 8, values=values)
 
@@ -226,7 +228,7 @@ class KDTree(Mechanism):
             pick=lambda size: pick(size) | top,
             sensitivity=HISTOGRAM_SENSITIVITY,
             epsilon=budget.epsilon,
-            label="counts of the leaves",
+            label=LEAVES,
         )
         return threshold, noisy
 
@@ -241,9 +243,7 @@ def _measured(level: Level, noise: Noise, epsilon: Fraction) -> Level:
     """The level with its split boxes counted, averaged with what was known of them by inverse variance."""
     # In the order of the domain, so that what is asked of the sampler does not depend on how boxes came to be listed.
     split = np.flatnonzero(level.split)[np.argsort(level.prefix[level.split])]
-    own = noise.laplace(
-        level.counts[split], sensitivity=HISTOGRAM_SENSITIVITY, epsilon=epsilon, label="counts of inner boxes"
-    )
+    own = noise.laplace(level.counts[split], sensitivity=HISTOGRAM_SENSITIVITY, epsilon=epsilon, label=INNER)
     variance = laplace_variance(HISTOGRAM_SENSITIVITY / epsilon)
     weight = level.variance[split] / (level.variance[split] + variance) if np.isfinite(level.variance).all() else 1.0
     noisy, spread = level.noisy.copy(), level.variance.copy()

@@ -17,6 +17,8 @@ from dpsynth_core.privacy.laplace import HISTOGRAM_SENSITIVITY, laplace_tail, la
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.privacy.primitives import Charge
 
+SPLITS = "which boxes to split"
+"""The decisions' stage."""
 PRIVTREE_LOSS = 4
 """The decisions of a whole tree cost this many times 1/scale, however deep it grows (docs/proofs.md, section 9)."""
 
@@ -47,7 +49,7 @@ class LevelRule:
             pick=pick,
             sensitivity=HISTOGRAM_SENSITIVITY,
             epsilon=self.epsilon,
-            label="split decisions of one level",
+            label=SPLITS,
         )
         split = noisy.values > self.threshold
         return split, noisy.extra_keys, noisy.values.astype(np.float64), noisy.extra_values.astype(np.float64)
@@ -81,9 +83,7 @@ class PrivTreeRule:
     def open(cls, noise: Noise, *, epsilon: Fraction, threshold: int) -> PrivTreeRule:
         """Pay for a tree and derive scale and bias from the price."""
         steps = max(1, math.ceil(MIN_SCALE * epsilon / PRIVTREE_LOSS))
-        charge = noise.open_charge(
-            "split decisions of the tree", sensitivity=HISTOGRAM_SENSITIVITY * steps, epsilon=epsilon
-        )
+        charge = noise.open_charge(SPLITS, sensitivity=HISTOGRAM_SENSITIVITY * steps, epsilon=epsilon)
         scale = float_up(steps * PRIVTREE_LOSS / epsilon)
         return cls(charge=charge, steps=steps, scale=scale, bias=math.ceil(scale * LN2_UP), threshold=threshold)
 

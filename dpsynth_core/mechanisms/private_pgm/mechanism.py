@@ -164,7 +164,12 @@ class PrivatePGM(Mechanism):
         *_, counted = stages
         return Plan(
             stages=tuple(
-                Stage(label=label, epsilon=granted.epsilon * share, scale=scale if label == counted else None)
+                Stage(
+                    label=label,
+                    epsilon=granted.epsilon * share,
+                    scale=scale if label == counted else None,
+                    delta=granted.delta * share,
+                )
                 for label, share in stages.items()
             ),
             cuts=shape,

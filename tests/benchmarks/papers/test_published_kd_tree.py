@@ -24,7 +24,7 @@ def test_it_spends_epsilon_once_on_each_level_and_on_the_leaves() -> None:
     assert release.guarantee.status == "proven"
     assert sum(charge.budget.epsilon for charge in release.charges) == Budget.of(1).epsilon
     assert [charge.label for charge in release.charges] == [
-        *["split decisions of one level"] * 4,
+        *["which boxes to split"] * 4,
         "counts of the leaves",
     ]
 

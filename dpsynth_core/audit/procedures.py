@@ -1,0 +1,246 @@
+"""What spends epsilon without being a mechanism: estimates of ranges and labels, the private test, private regressions.
+
+Each is replayed like a mechanism. The estimate of labels is not: which labels occur decides how many numbers get noise,
+which is what its delta pays for. Its law is simple enough to be compared with the claim outcome by outcome.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import pandas as pd
+
+from dpsynth_core.audit.checks import AuditCheck, Size, audit_check, seed_for
+from dpsynth_core.audit.neighbours import NeighbourPair
+from dpsynth_core.audit.outcomes import log_tail
+from dpsynth_core.audit.overheard import overheard
+from dpsynth_core.audit.replay import same
+from dpsynth_core.audit.shapes import Shape
+from dpsynth_core.errors import DPSynthError
+from dpsynth_core.inference.dp_mann_whitney import release_test
+from dpsynth_core.inference.private_comparison import ComparisonRequest, group_rows
+from dpsynth_core.inference.regression.design import build
+from dpsynth_core.inference.regression.private import functional_mechanism
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.noise import Noise, SeededNoise
+from dpsynth_core.privacy.primitives import Call, Laplace
+from dpsynth_core.privacy.recording import Recorder, Replay, ReplayMismatchError
+from dpsynth_core.table.estimate import discover_categories, estimate_bounds
+from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.schema import Schema
+
+GRANTED = Budget.of("0.9", "1e-6")
+Outcome = tuple[Any, str, tuple[str, ...]]
+"""The result or None, the error in words or nothing, and what was said."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Procedure:
+    """Something that is paid for and returns a result."""
+
+    name: str
+    run: Callable[[pd.DataFrame, Schema, Noise], Any]
+    """Spends all of the noise's budget."""
+    shapes: tuple[Shape, ...]
+    granted: Budget = GRANTED
+
+
+def _range(column: str) -> Callable[[pd.DataFrame, Schema, Noise], Any]:
+    return lambda frame, schema, noise: estimate_bounds(
+        frame[column], epsilon=noise.budget.epsilon, noise=noise, rows_per_person=schema.rows_per_person
+    )
+
+
+def _test(frame: pd.DataFrame, schema: Schema, noise: Noise) -> Any:
+    private = PrivateTable(frame, schema)
+    group = next(column for column in schema if not column.is_numeric)
+    levels = (False, True) if group.categories is None else (group.categories[0], group.categories[1])
+    epsilon, delta = str(noise.budget.epsilon), str(noise.budget.delta)
+    request = ComparisonRequest(value="c0", group=group.name, levels=levels, epsilon=epsilon, delta=delta)
+    values, first, left_out = group_rows(private, request.comparison(schema, private.n))
+    return release_test(values, first, noise, claim=request.claim(schema), left_out=left_out)
+
+
+def _regression(*, logistic: bool) -> Callable[[pd.DataFrame, Schema, Noise], Any]:
+    def run(frame: pd.DataFrame, schema: Schema, noise: Noise) -> Any:
+        outcome, *predictors = schema.names
+        design = build(PrivateTable(frame, schema), outcome, predictors)
+        return functional_mechanism(design, noise, logistic=logistic)
+
+    return run
+
+
+PURE = Budget.of("0.9")
+PROCEDURES = (
+    Procedure(
+        name="estimated range",
+        run=_range("c0"),
+        granted=PURE,
+        # With few rows nothing stands out, which is a result too.
+        shapes=(Shape(columns=("continuous",), rows=400), Shape(columns=("integer",), rows=1)),
+    ),
+    Procedure(
+        name="private test",
+        run=_test,
+        shapes=(
+            Shape(columns=("continuous", "boolean"), rows=40),
+            Shape(columns=("may be missing", "categorical"), rows=60),
+            Shape(columns=("date", "with other"), rows=9),
+        ),
+    ),
+    Procedure(
+        name="private regression",
+        run=_regression(logistic=False),
+        granted=PURE,
+        shapes=(
+            Shape(columns=("continuous", "integer", "date"), rows=20),
+            Shape(columns=("may be missing", "categorical", "ordinal"), rows=25),
+        ),
+    ),
+    Procedure(
+        name="private logistic regression",
+        run=_regression(logistic=True),
+        granted=PURE,
+        shapes=(Shape(columns=("boolean", "continuous", "may be missing"), rows=20),),
+    ),
+)
+
+
+def procedure_checks(size: Size, root: int, procedures: tuple[Procedure, ...] = PROCEDURES) -> Iterator[AuditCheck]:
+    """Every procedure on neighbours and on tables with nothing in common; and the estimate of labels."""
+    for procedure in procedures:
+        for place, shape in enumerate(procedure.shapes):
+            for repetition in range(4 * size.seeds):
+                seed = root + 97 * repetition + place
+                yield from _replayed(procedure, shape.far(seed), seed, neighbours=False)
+                if shape.rows > 1:
+                    yield from _replayed(procedure, shape.near(seed), seed, neighbours=True)
+    yield from label_checks()
+
+
+def _replayed(procedure: Procedure, pair: NeighbourPair, root: int, *, neighbours: bool) -> Iterator[AuditCheck]:
+    seed = seed_for(root, "replay", procedure.name, pair.name)
+    recorder = Recorder(SeededNoise(procedure.granted, seed))
+    try:
+        recorded = _outcome(procedure, pair.first, pair.schema, recorder)
+        replay = Replay(recorder)
+        replayed = _outcome(procedure, pair.second, pair.schema, replay)
+        problems = list(_problems(recorded, replayed, replay, recorder, procedure.granted, neighbours=neighbours))
+    except ReplayMismatchError as error:
+        problems = [str(error)]
+    yield audit_check("replay", procedure.name, f"{pair.name}, seed {root}", not problems, "; ".join(problems))
+
+
+def _outcome(procedure: Procedure, frame: pd.DataFrame, schema: Schema, noise: Noise) -> Outcome:
+    with overheard() as said:
+        try:
+            result, error = procedure.run(frame, schema, noise), ""
+        except ReplayMismatchError:
+            raise
+        except DPSynthError as problem:
+            result, error = None, str(problem)
+    return result, error, said.lines
+
+
+def _problems(
+    recorded: Outcome, replayed: Outcome, replay: Replay, recorder: Recorder, granted: Budget, *, neighbours: bool
+) -> Iterator[str]:
+    if recorded[1:] != replayed[1:]:
+        yield "another error, or something else was said"
+    if not same(recorded[0], replayed[0]):
+        yield "the same draws do not lead to the same result"
+    if not replay.finished:
+        yield "fewer draws on the second table"
+    if neighbours and replay.excess > 1:
+        yield f"an input moved by {replay.excess:g} times what was declared"
+    if recorder.spent != granted:
+        yield "not all that was granted is charged, or more"
+
+
+# ---------------------------------------------------------------------------------------------------- estimated labels
+
+
+class Shifted(Noise):
+    """Adds the same chosen number to every value, so that what comes back shows what noise would do."""
+
+    secure = False
+
+    def __init__(self, budget: Budget, shift: int) -> None:
+        super().__init__(budget)
+        self._shift = shift
+        self.scale = math.nan
+
+    def _perform(self, call: Call[Any]) -> Any:
+        if not isinstance(call, Laplace):
+            raise TypeError(f"the estimate of labels drew {call.name}")
+        self.scale = call.scale
+        return call.values + self._shift
+
+
+COUNTS: tuple[tuple[Mapping[str, int], Mapping[str, int]], ...] = (
+    ({"a": 3, "b": 1}, {"a": 4}),
+    ({"a": 3, "b": 1}, {"a": 3, "c": 1}),
+    ({"a": 40, "b": 40}, {"a": 39, "b": 41}),
+    ({"a": 25}, {"a": 24, "b": 1}),
+)
+"""Rows by label on two neighbouring tables."""
+
+
+def label_checks(
+    granted: tuple[Budget, ...] = (Budget.of("0.5", "1e-3"), Budget.of(2, "1e-2")),
+) -> Iterator[AuditCheck]:
+    """The exact loss of the set of named labels, with the scale and the threshold that the code really uses."""
+    for budget in granted:
+        for number, counts in enumerate(COUNTS):
+            passing = [[_passes(rows, label, budget) for label in "abc"] for rows in counts]
+            excess = max(_beyond(passing[i], passing[1 - i], budget.epsilon) for i in range(2))
+            detail = f"delta {excess:.3g} of {float(budget.delta):g} at epsilon {float(budget.epsilon):g}"
+            good = excess <= float(budget.delta) * (1 + 1e-9)
+            figures = {"measured": excess, "claimed": float(budget.delta)}
+            yield audit_check(
+                "enumeration",
+                "estimated labels",
+                f"pair {number + 1}, epsilon {float(budget.epsilon):g}",
+                good,
+                detail,
+                **figures,
+            )
+
+
+def _passes(rows: Mapping[str, int], label: str, budget: Budget) -> float:
+    """Probability that a label is named: found by trying which shift of its count names it."""
+    if label not in rows:
+        return 0.0
+    frame = pd.Series([name for name, count in rows.items() for _ in range(count)], name="c0", dtype=object)
+
+    def named(shift: int) -> tuple[bool, float]:
+        noise = Shifted(budget, shift)
+        try:
+            found = discover_categories(frame, epsilon=budget.epsilon, delta=budget.delta, noise=noise).categories
+        except DPSynthError:
+            found = ()
+        return label in found, noise.scale
+
+    low, high = -rows[label] - 1, 2_000
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if named(middle)[0] else (middle, high)
+    return math.exp(log_tail(named(high)[1], high))
+
+
+def _beyond(first: list[float], second: list[float], epsilon: Fraction) -> float:
+    """The delta that this epsilon needs: sum over outcomes of max(0, P - exp(epsilon) Q), all labels independent."""
+    total = 0.0
+    for outcome in product((False, True), repeat=len(first)):
+        p, q = _probability(first, outcome), _probability(second, outcome)
+        total += max(0.0, p - math.exp(epsilon) * q)
+    return total
+
+
+def _probability(named: list[float], outcome: tuple[bool, ...]) -> float:
+    return math.prod(p if passed else 1 - p for p, passed in zip(named, outcome, strict=True))
