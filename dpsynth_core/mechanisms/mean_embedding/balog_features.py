@@ -80,7 +80,7 @@ class BalogFeatures(Mechanism):
         size = PointSpace.of(schema, self.width).size
         finding = self.points * (CANDIDATES + MOVES) * self.features * (size + 10) * 2e-9
         return Plan(
-            stages=(Stage(label=MEAN, epsilon=budget.epsilon, scale=None),),
+            stages=(Stage(label=MEAN, epsilon=budget.epsilon, scale=None, delta=budget.delta),),
             cuts=tuple(1 for _ in schema.columns),
             cells=self.features,
             draws=self.features,

@@ -79,7 +79,7 @@ class BalogPoints(Mechanism):
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
         PointSpace.of(schema, self.width)
         return Plan(
-            stages=(Stage(label=MEAN, epsilon=budget.epsilon, scale=None),),
+            stages=(Stage(label=MEAN, epsilon=budget.epsilon, scale=None, delta=budget.delta),),
             cuts=tuple(1 for _ in schema.columns),
             cells=self.points,
             draws=self.points,

@@ -97,7 +97,7 @@ class DPMERF(Mechanism):
         size, labels = PointSpace.of(schema, self.width).size, self._labels(schema)
         training = self.training_steps * self.batch * (self.features * (2 + labels / 4) + size * 10)
         return Plan(
-            stages=(Stage(label=MEAN, epsilon=budget.epsilon, scale=None),),
+            stages=(Stage(label=MEAN, epsilon=budget.epsilon, scale=None, delta=budget.delta),),
             cuts=tuple(1 for _ in schema.columns),
             cells=self.features * labels,
             draws=self.features * labels,

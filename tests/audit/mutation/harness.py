@@ -1,0 +1,186 @@
+"""One mistake at a time: the package with one edited file, in a process of its own, and the audit on what it concerns.
+
+The process that starts the others has the libraries loaded but nothing of the package, so that every child imports the
+package afresh, with one file edited on its way in. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import json
+import os
+import resource
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+from tests.audit.mutation.edits import ROOT, Edit
+
+MAX_SECONDS = 240
+"""Of computing, for one mistake."""
+SEED = 20_261_117
+ASKED: dict[str, tuple[str, ...]] = {
+    "mechanisms/kd_tree": ("kd_tree",),
+    "mechanisms/kd_grid": ("kd_grid",),
+    "mechanisms/perturbed_histogram": ("perturbed_histogram",),
+    "mechanisms/smoothed_histogram": ("smoothed_histogram",),
+    "mechanisms/partition/resolution": ("kd_grid",),
+    "mechanisms/partition": ("perturbed_histogram", "kd_grid", "kd_tree"),
+    "mechanisms/mwem": ("mwem",),
+    "mechanisms/simplex": ("noisy_bayes", "mwem"),
+    "mechanisms/numbers_and_labels": ("noisy_bayes", "pmse"),
+    "mechanisms/noisy_bayes": ("noisy_bayes",),
+    "mechanisms/private_pgm": ("private_pgm", "private_pgm with delta"),
+    "mechanisms/pmse": ("pmse",),
+    "mechanisms/dp_gan": ("probe: gradients", "dp_gan"),
+    "mechanisms/mean_embedding/balog_points": ("balog_points",),
+    "mechanisms/mean_embedding/balog_features": ("balog_features",),
+    "mechanisms/mean_embedding/dp_merf": ("dp_merf",),
+    "mechanisms/mean_embedding": ("balog_points", "balog_features", "dp_merf"),
+    "mechanisms": ("perturbed_histogram", "kd_tree"),
+    "privacy": ("probe: counts", "probe: selection", "perturbed_histogram", "smoothed_histogram", "kd_tree",
+                "private_pgm with delta", "probe: gradients"),
+    "table": ("probe: counts", "perturbed_histogram", "noisy_bayes", "kd_tree"),
+}  # fmt: skip
+"""The subjects that a file concerns: the first line that fits its path."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What became of one mistake."""
+
+    name: str
+    outcome: str
+    """"caught", "survived", "does not run", "too slow"."""
+    layer: str = ""
+    detail: str = ""
+    seconds: float = 0.0
+
+
+class _Edited(importlib.machinery.SourceFileLoader):
+    def __init__(self, name: str, path: str, source: str) -> None:
+        super().__init__(name, path)
+        self._source = source
+
+    def get_code(self, fullname: str) -> CodeType:
+        return compile(self._source, self.get_filename(fullname), "exec", dont_inherit=True)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Gives one module of the package another source."""
+
+    def __init__(self, module: str, source: str) -> None:
+        self._module, self._source = module, source
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        del target
+        if name != self._module:
+            return None
+        found = importlib.machinery.PathFinder.find_spec(name, path)
+        if found is None or found.origin is None:
+            return None
+        loader = _Edited(name, found.origin, self._source)
+        return importlib.util.spec_from_file_location(
+            name, found.origin, loader=loader, submodule_search_locations=found.submodule_search_locations
+        )
+
+
+def module_of(path: str) -> str:
+    """The module that a file holds."""
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def subjects_for(path: str) -> tuple[str, ...]:
+    """What is audited after a mistake in this file."""
+    inside = path.removeprefix("dpsynth_core/")
+    return next(names for folder, names in ASKED.items() if inside.startswith(folder))
+
+
+def try_edit(edit: Edit) -> Verdict:
+    """Whether the audit notices; in a child process, which is all that sees the mistake."""
+    source = edit.applied((ROOT / edit.path).read_text(encoding="utf-8"))
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        with os.fdopen(writing, "w") as answer:
+            answer.write(json.dumps(_in_child(edit, source)))
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as answer:
+        said = answer.read()
+    _, status = os.waitpid(child, 0)
+    if not said:
+        slow = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU
+        return Verdict(name=edit.name, outcome="too slow" if slow else "does not run", detail=f"status {status}")
+    return Verdict(name=edit.name, **json.loads(said))
+
+
+def _in_child(edit: Edit, source: str) -> dict[str, Any]:
+    resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS + 5))
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 1)
+    os.dup2(silent, 2)
+    with tempfile.TemporaryDirectory() as compiled:
+        if "numba" in source or "njit" in source:
+            os.environ["NUMBA_CACHE_DIR"] = compiled  # what was compiled before is of the file without the mistake
+        sys.meta_path.insert(0, _Finder(module_of(edit.path), source))
+        began = _seconds()
+        try:
+            layer, detail = next(findings(subjects_for(edit.path), edit.path), ("", ""))
+            outcome = "caught" if layer else "survived"
+        except Exception as error:  # noqa: BLE001  that it does not run at all is the finding
+            outcome, layer, detail = "does not run", "", f"{type(error).__name__}: {error}"[:300]
+    return {"outcome": outcome, "layer": layer, "detail": detail[:300], "seconds": round(_seconds() - began, 1)}
+
+
+def _seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def findings(subjects: tuple[str, ...], path: str) -> Iterator[tuple[str, str]]:
+    """Whatever the audit has against the package as it is imported here, the cheapest questions first."""
+    from dpsynth_core.audit.checks import QUICK, AuditCheck
+    from dpsynth_core.audit.claims import claim_checks
+    from dpsynth_core.audit.enumeration import enumeration_checks
+    from dpsynth_core.audit.joint_law import joint_checks
+    from dpsynth_core.audit.noise_law import law_checks
+    from dpsynth_core.audit.procedures import procedure_checks
+    from dpsynth_core.audit.reading import reading_checks
+    from dpsynth_core.audit.replay import replay_checks
+    from dpsynth_core.audit.selection import selection_checks
+    from dpsynth_core.audit.sensitivity_search import search_checks
+    from dpsynth_core.audit.stage_attack import stage_checks
+    from dpsynth_core.audit.subject import registered
+    from dpsynth_core.mechanisms import MECHANISMS
+
+    known = registered()
+    asked: list[Callable[[], Iterator[AuditCheck]]] = []
+    for name in subjects:
+        asked.append(lambda name=name: replay_checks(known[name], QUICK, SEED))  # type: ignore[misc]
+    for name in subjects:
+        asked.append(lambda name=name: search_checks(known[name], QUICK, SEED))  # type: ignore[misc]
+    if "/privacy/" in path or "/table/" in path:
+        asked.append(lambda: procedure_checks(QUICK, SEED))
+        asked.append(reading_checks)
+        asked.append(lambda: selection_checks(QUICK, SEED))
+    for name in subjects:
+        asked.append(lambda name=name: enumeration_checks(known[name], QUICK))  # type: ignore[misc]
+    kinds = {key: MECHANISMS[key] for key in subjects if key in MECHANISMS}
+    asked.append(lambda: claim_checks(kinds=kinds or None))
+    if "/privacy/" in path:
+        asked.append(lambda: law_checks(QUICK, SEED))
+        asked.append(lambda: joint_checks(QUICK, SEED))
+    for name in subjects:
+        asked.append(lambda name=name: stage_checks(known[name], QUICK, SEED))  # type: ignore[misc]
+    for ask in asked:
+        for check in ask():
+            if check.verdict == "failed":
+                yield check.layer, f"{check.subject}; {check.case}: {check.detail}"
