@@ -163,6 +163,8 @@ def findings(subjects: tuple[str, ...], path: str) -> Iterator[tuple[str, str]]:
 
     known = registered()
     asked: list[Callable[[], Iterator[AuditCheck]]] = []
+    if "/privacy/" in path:
+        asked += [lambda: joint_checks(QUICK, SEED), lambda: law_checks(QUICK, SEED)]
     for name in subjects:
         asked.append(lambda name=name: replay_checks(known[name], QUICK, SEED))  # type: ignore[misc]
     for name in subjects:
@@ -175,9 +177,6 @@ def findings(subjects: tuple[str, ...], path: str) -> Iterator[tuple[str, str]]:
         asked.append(lambda name=name: enumeration_checks(known[name], QUICK))  # type: ignore[misc]
     kinds = {key: MECHANISMS[key] for key in subjects if key in MECHANISMS}
     asked.append(lambda: claim_checks(kinds=kinds or None))
-    if "/privacy/" in path:
-        asked.append(lambda: law_checks(QUICK, SEED))
-        asked.append(lambda: joint_checks(QUICK, SEED))
     for name in subjects:
         asked.append(lambda name=name: stage_checks(known[name], QUICK, SEED))  # type: ignore[misc]
     for ask in asked:
