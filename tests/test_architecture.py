@@ -31,6 +31,7 @@ SHARED_BY_TESTS = (
     "tests.waiting",
     "tests.audit.mutants",
     "tests.audit.broken",
+    "tests.audit.mutation",
     "tests.runs.job_tasks",
     "tests.runs.reading_tasks",
     "tests.ledger.crashing",

@@ -27,7 +27,7 @@ from dpsynth_core.audit.procedures import procedure_checks
 from dpsynth_core.audit.reading import reading_checks
 from dpsynth_core.audit.replay import replay_checks
 from dpsynth_core.audit.selection import selection_checks
-from dpsynth_core.audit.sensitivity_search import search_checks
+from dpsynth_core.audit.sensitivity_search import score_checks, search_checks
 from dpsynth_core.audit.stage_attack import stage_checks
 from dpsynth_core.audit.subject import AuditSettings, Subject, registered
 from dpsynth_core.errors import ParameterError
@@ -187,7 +187,13 @@ def _law_part(source: str, deep: bool, seed: int) -> list[AuditCheck]:
 
 def _other_part(seed: int) -> list[AuditCheck]:
     walks = walk_checks(seed_for(seed, "walk"), level=QUICK.level)
-    others = (claim_checks(), selection_checks(QUICK, seed), procedure_checks(QUICK, seed), chain_checks(REFERENCE))
+    others = (
+        claim_checks(),
+        selection_checks(QUICK, seed),
+        procedure_checks(QUICK, seed),
+        chain_checks(REFERENCE),
+        score_checks(QUICK, seed),
+    )
     return [*reading_checks(), *chain.from_iterable(others), *walks]
 
 

@@ -75,15 +75,17 @@ class Replay(Noise):
     @property
     def excess(self) -> float:
         """The largest measured distance as a multiple of the declared sensitivity; at most 1 if all is well."""
-        calls = [draw.call for draw in self._draws]
-        return max(
-            (
-                distance / float(call.charge.sensitivity)
-                for distance, call in zip(self.distances, calls, strict=False)
-                if isinstance(call, PaidCall)
-            ),
-            default=0.0,
-        )
+        return max(self.moves.values(), default=0.0)
+
+    @property
+    def moves(self) -> dict[str, float]:
+        """The same for the draws of every label."""
+        largest: dict[str, float] = {}
+        for distance, draw in zip(self.distances, self._draws, strict=False):
+            if isinstance(draw.call, PaidCall):
+                label, move = draw.call.charge.label, distance / float(draw.call.charge.sensitivity)
+                largest[label] = max(largest.get(label, 0.0), move)
+        return largest
 
     def _perform(self, call: Call[Any]) -> Any:
         step = len(self.distances)

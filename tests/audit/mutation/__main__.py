@@ -22,6 +22,7 @@ import scipy.stats
 
 from tests.audit.mutation.edits import Edit, edits
 from tests.audit.mutation.harness import try_edit
+from tests.audit.mutation.strangers import STRANGERS
 
 LIBRARIES = (numba, numpy, opendp.prelude, pandas, scipy.stats)
 FIELDS = ("name", "outcome", "layer", "detail", "seconds")
@@ -35,9 +36,14 @@ def shuffled() -> list[Edit]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.audit.mutation", description=__doc__)
-    parser.add_argument("--results", type=Path, required=True, help="a CSV file that is added to")
+    parser.add_argument("--stranger", choices=STRANGERS, help="try one that was planted by hand, and nothing else")
+    parser.add_argument("--results", type=Path, default=Path("mutation.csv"), help="a CSV file that is added to")
     parser.add_argument("--most", type=int, default=10**6, help="mistakes to try now")
     chosen = parser.parse_args()
+    if chosen.stranger:
+        verdict = try_edit(STRANGERS[chosen.stranger].edit)
+        print(verdict.outcome, verdict.layer, verdict.detail)
+        return
     done: list[dict[str, str]] = []
     if chosen.results.exists():
         with chosen.results.open(encoding="utf-8", newline="") as file:

@@ -44,10 +44,17 @@ ASKED: dict[str, tuple[str, ...]] = {
     "mechanisms/mean_embedding/dp_merf": ("dp_merf",),
     "mechanisms/mean_embedding": ("balog_points", "balog_features", "dp_merf"),
     "mechanisms": ("perturbed_histogram", "kd_tree"),
-    "privacy": ("probe: counts", "probe: selection", "perturbed_histogram", "smoothed_histogram", "kd_tree",
-                "private_pgm with delta", "probe: gradients"),
+    "privacy": (
+        "probe: counts",
+        "probe: selection",
+        "perturbed_histogram",
+        "smoothed_histogram",
+        "kd_tree",
+        "private_pgm with delta",
+        "probe: gradients",
+    ),
     "table": ("probe: counts", "perturbed_histogram", "noisy_bayes", "kd_tree"),
-}  # fmt: skip
+}
 """The subjects that a file concerns: the first line that fits its path."""
 
 
@@ -156,7 +163,7 @@ def findings(subjects: tuple[str, ...], path: str) -> Iterator[tuple[str, str]]:
     from dpsynth_core.audit.reading import reading_checks
     from dpsynth_core.audit.replay import replay_checks
     from dpsynth_core.audit.selection import selection_checks
-    from dpsynth_core.audit.sensitivity_search import search_checks
+    from dpsynth_core.audit.sensitivity_search import score_checks, search_checks
     from dpsynth_core.audit.stage_attack import stage_checks
     from dpsynth_core.audit.subject import registered
     from dpsynth_core.mechanisms import MECHANISMS
@@ -175,6 +182,8 @@ def findings(subjects: tuple[str, ...], path: str) -> Iterator[tuple[str, str]]:
         asked.append(lambda: selection_checks(QUICK, SEED))
     for name in subjects:
         asked.append(lambda name=name: enumeration_checks(known[name], QUICK))  # type: ignore[misc]
+    if "/pmse/" in path:
+        asked.append(lambda: score_checks(QUICK, SEED))
     kinds = {key: MECHANISMS[key] for key in subjects if key in MECHANISMS}
     asked.append(lambda: claim_checks(kinds=kinds or None))
     for name in subjects:

@@ -22,7 +22,7 @@ class Stranger:
     def edit(self) -> Edit:
         source = (ROOT / self.path).read_text(encoding="utf-8")
         if source.count(self.before) != 1:
-            raise ValueError(f"{self.path} does not hold this once: {self.before}")  # noqa: TRY003
+            raise ValueError(f"{self.path} does not hold this once: {self.before}")
         start = source.index(self.before)
         return Edit(
             path=self.path,
@@ -52,8 +52,9 @@ STRANGERS: dict[str, Stranger] = {
     "parents by raw dependence": Stranger(
         mistake="Which columns predict a column is decided by raw dependences, and nothing is charged for it.",
         path=f"{CORE}/mechanisms/pmse/parents.py",
-        before="best = noise.permute_and_flip(\n                dependences, sensitivity=Fraction(DEPENDENCE_SENSITIVITY, "
-        "table.n), epsilon=price, label=CHOOSING\n            )",
+        before="best = noise.permute_and_flip(\n                "
+        "dependences, sensitivity=Fraction(DEPENDENCE_SENSITIVITY, table.n), epsilon=price, label=CHOOSING\n"
+        "            )",
         after="best = int(np.argmax(dependences))",
     ),
     "bins by raw counts": Stranger(
@@ -81,9 +82,9 @@ STRANGERS: dict[str, Stranger] = {
     "drawn ahead, handed out twice": Stranger(
         mistake="Noise that was drawn ahead stays in stock after it was used.",
         path=f"{CORE}/privacy/noise.py",
-        before="        prefetched, self._prefetched = self._prefetched, None\n        return prefetched.add_to(values)",
-        after='        stock = self.__dict__.setdefault("_stock", self._prefetched.add_to(np.zeros_like(values)))\n        '
-        "return values + np.resize(stock, values.shape)",
+        before="prefetched, self._prefetched = self._prefetched, None\n        return prefetched.add_to(values)",
+        after="fresh = self._prefetched.add_to(np.zeros_like(values))\n        "
+        'return values + np.resize(self.__dict__.setdefault("_stock", fresh), values.shape)',
     ),
     "product sensitivity from three columns on": Stranger(
         mistake="The sensitivity of products is right for two numeric columns and too small for more.",
