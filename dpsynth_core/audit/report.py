@@ -17,9 +17,16 @@ CAN_AND_CANNOT = """\
 An audit can **refute** a guarantee. It cannot prove one: that is what `docs/proofs.md` does. The audit looks for places
 where the code differs from what the proof is about.
 
-- **Replay** is exact, for the tables, settings and random outcomes that it tries. Code that misbehaves only on other
-  tables or outcomes goes unnoticed. Replay trusts each draw's declared privacy law; enumeration and the attacks test
-  whether the declaration is right.
+- **Replay** is exact, for the tables, settings and random outcomes that it tries. Besides neighbours it takes tables
+  that have nothing in common but their public facts: with every draw frozen, they must lead to the same calls, release,
+  reports, warnings and errors. That finds what is decided by raw rows without following single values through the
+  code, which compiled loops and array libraries would not allow. Code that misbehaves only on other tables or outcomes
+  goes unnoticed. Replay trusts each draw's declared privacy law; enumeration and the attacks test whether the
+  declaration is right.
+- **The search for sensitivities** climbs; it may stop below the worst case. What it finds stands beside what is
+  declared. A search that stays well below shows little.
+- **Joint laws** look for repeated stretches and for correlations, not for every kind of dependence.
+- Of what a release carries besides its rows and its model, **bundles, cards and metadata are not compared** here.
 - **Enumeration** is exact and covers every outcome of the paid draws, on toy domains of three to eight cells. Counts
   that the replaced row does not touch are followed at one value only. What holds for toys need not hold for large
   tables; for the tree's split rule a proof and `tests/mechanisms/kd_tree/test_privtree_proof.py` close the gap.
