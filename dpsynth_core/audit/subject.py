@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
@@ -41,6 +42,12 @@ class Subject:
             return self.settings(schema, n, epsilon)
         except DPSynthError:
             return {}
+
+    @property
+    def suggested(self) -> Subject:
+        """With the first of its settings only, which are those that are suggested."""
+        settings = self.settings
+        return replace(self, settings=lambda schema, n, epsilon: dict(islice(settings(schema, n, epsilon).items(), 1)))
 
     def budget(self, epsilon: Amount) -> Budget:
         return Budget.of(epsilon, self.delta)

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import reduce
-from itertools import chain, islice
+from itertools import chain
 from multiprocessing import get_context
 from typing import TypeAlias
 
@@ -29,7 +29,7 @@ from dpsynth_core.audit.replay import replay_checks
 from dpsynth_core.audit.selection import selection_checks
 from dpsynth_core.audit.sensitivity_search import score_checks, search_checks
 from dpsynth_core.audit.stage_attack import stage_checks
-from dpsynth_core.audit.subject import AuditSettings, Subject, registered
+from dpsynth_core.audit.subject import Subject, registered
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.privacy.noise import SeededNoise
 
@@ -218,13 +218,8 @@ def statistical_part(size: Size, seed: int) -> Iterator[AuditCheck]:
     yield from law_checks(size, seed, {"seeded": SeededNoise})
     yield from joint_checks(size, seed, {"seeded": SeededNoise})
     for subject in registered().values():
-        suggested = replace(subject, settings=_only_first(subject))
-        yield from stage_checks(suggested, size, seed, ATTACKED[:1])
-        yield from end_to_end_checks(suggested, size, seed, ATTACKED[:1])
-
-
-def _only_first(subject: Subject) -> AuditSettings:
-    return lambda schema, n, epsilon: dict(islice(subject.settings(schema, n, epsilon).items(), 1))
+        yield from stage_checks(subject.suggested, size, seed, ATTACKED[:1])
+        yield from end_to_end_checks(subject.suggested, size, seed, ATTACKED[:1])
 
 
 def count_false_alarms(repetitions: int, seed: int) -> FalseAlarms:

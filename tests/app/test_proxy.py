@@ -166,7 +166,7 @@ def test_the_app_works_behind_it_and_nothing_touches_the_disk(
         page.goto(f"https://{NAME}:{proxy.port}/")
         press(page, "Try an example")
         expect(page.get_by_role("heading", name="Pictures")).to_be_visible(timeout=2 * PATIENCE * 1000)
-        assert b"diagnosis" in downloaded(page, "Save schema").read_bytes()
+        assert b"blood pressure" in downloaded(page, "Save schema").read_bytes()
         assert not refused
     finally:
         browser.close()

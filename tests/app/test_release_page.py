@@ -155,6 +155,7 @@ def test_before_anybody_has_looked_it_says_what_to_press() -> None:
     assert downloads(app) == []
 
 
+@pytest.mark.slow
 def test_evidence_is_gathered_by_a_worker_and_serves_diagnostics_too() -> None:
     session, names = ready(), made().schema.names
     (run,) = session.runs

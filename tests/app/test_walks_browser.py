@@ -62,6 +62,7 @@ def pay(page: Page) -> Page:
 # Plan before paying
 
 
+@pytest.mark.slow
 def test_a_plan_is_compared_applied_and_its_total_opened_with_enter(visit: Visit) -> None:
     page = release_with(visit(), csv_of("age", "weight"))
     use(quiet(page).get_by_role("button", name="Compare plans"))

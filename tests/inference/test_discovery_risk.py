@@ -390,6 +390,7 @@ def test_summaries_do_not_see_a_difference_between_the_groups() -> None:
     np.testing.assert_allclose(summaries(same), summaries(apart))
 
 
+@pytest.mark.slow
 def test_advice_comes_with_figures() -> None:
     release = release_of(dp.MECHANISMS["perturbed_histogram"](), 300, 0.2, 0.5, seed=8)
     assert not dp.discovery_risk(release, value="value", group="group", stage=0).advice, "the first figure comes first"

@@ -50,7 +50,9 @@ def test_figures_are_those_of_the_diagnostics(table: tuple[pd.DataFrame, Schema]
             assert variation(original, other, item.columns, diagnostic.bins) == pytest.approx(item.value, abs=1e-12)
 
 
-@pytest.mark.parametrize(("draw", "delta"), [(small, 0), (small, "1e-6"), (survey, "1e-6")])
+@pytest.mark.parametrize(
+    ("draw", "delta"), [(small, 0), (small, "1e-6"), pytest.param(survey, "1e-6", marks=pytest.mark.slow)]
+)
 def test_the_estimate_is_near_the_error(draw: object, delta: object) -> None:
     rows, facts = draw()  # type: ignore[operator]
     schema = Schema.from_dict({"columns": facts})

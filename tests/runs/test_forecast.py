@@ -46,7 +46,7 @@ def scenario(epsilon: float = 1.0, delta: Fraction = Fraction(0)) -> Scenario:
     ("draw", "epsilon", "delta"),
     [
         (small, "0.3", 0),
-        (small, "3", DELTA),
+        pytest.param(small, "3", DELTA, marks=pytest.mark.slow),
         (survey, "0.3", 0),
         pytest.param(survey, "3", DELTA, marks=pytest.mark.slow),
     ],
@@ -64,6 +64,7 @@ def test_errors_are_near_their_forecast(draw: object, epsilon: str, delta: Fract
     assert 1 / PAIR_FACTOR < pairs / expected.pair_error < PAIR_FACTOR
 
 
+@pytest.mark.slow
 def test_more_epsilon_and_more_rows_mean_less_error() -> None:
     base = forecast(scenario(1.0))
     assert forecast(scenario(10.0)).column_error < base.column_error / 2

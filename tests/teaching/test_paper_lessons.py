@@ -72,6 +72,7 @@ def test_more_privacy_asks_for_wider_bins() -> None:
     assert len(chart.table) == 77
 
 
+@pytest.mark.slow
 def test_one_row_moves_greedy_trees_beyond_the_bound_and_the_best_tree_never() -> None:
     found = one_row_moves(rows=1_000, simulations=150, seed=1)
     assert found.worst(BEST) <= PROVEN_BOUND + ROUNDING
