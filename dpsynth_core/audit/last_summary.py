@@ -39,8 +39,9 @@ def headline(stored: dict[str, Any]) -> str:
     checks = sum(layer["passed"] + layer["failed"] for layer in stored["layers"].values())
     failed = sum(layer["failed"] for layer in stored["layers"].values())
     result = "none of them failed" if not failed else f"{failed} of them failed"
-    # "private_pgm with delta" is the same mechanism once more.
-    mechanisms = len({name.split()[0] for name in stored["strongest"] if not name.startswith("probe")})
+    # "private_pgm with delta" is the same mechanism once more; what is no mechanism has a name of several words.
+    keys = {name.removesuffix(" with delta") for name in stored["strongest"]}
+    mechanisms = sum(" " not in key for key in keys)
     return (
         f"On {when(stored)}, {checks:,} checks tried to break the guarantees of {mechanisms} mechanisms; {result}. "
         f"{caught} of {len(mutants)} mechanisms that were broken on purpose were caught."
