@@ -27,6 +27,7 @@ COLOURS = (
     "#c0563b",
     "#5c8f8f",
 )
+"""Of middling lightness, so that they stand out from white as from black; text is grey for the same reason."""
 PANEL_WIDTH, PANEL_HEIGHT, LEFT, TOP, GAP, LEGEND = 300, 220, 58, 34, 40, 16
 STYLE = (
     "<style>text{font:11px sans-serif;fill:#808080}.title{font-weight:bold;font-size:12px}.tick{text-anchor:middle}"

@@ -11,23 +11,10 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
+from benchmarks.papers.pictures import COLOURS
+
 HERE = Path(__file__).parent
 MEASURE = ": mean total variation of all pairs of columns"
-COLOURS = [
-    "#3b86d1",
-    "#e07b00",
-    "#2a9d5c",
-    "#d6455d",
-    "#9a6fd0",
-    "#a8744f",
-    "#d65fa8",
-    "#8a8a8a",
-    "#8f9a1f",
-    "#17a2b8",
-    "#c0563b",
-    "#5c8f8f",
-]
-"""Of middling lightness, so that they stand out from white as from black; text is grey for the same reason."""
 WIDTH, HEIGHT, LEFT, TOP, PANEL = 1060, 450, 44, 40, 330
 LINE = 14
 """Height of a label."""
