@@ -13,16 +13,19 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.papers.base import RunOptions
-from benchmarks.papers.published_pmse import FLAT_TAIL, PublishedPMSE, RegressionChain
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.mechanisms.pmse.metropolis import MAX_RHAT
+from dpsynth_core.mechanisms.pmse.published import FLAT_TAIL, PublishedWalks, normal_rows, standard_normal
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SecureNoise, SeededNoise
 from dpsynth_core.table.examples.base import numeric
 from dpsynth_core.table.examples.bivariate import simulate_bivariate
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
+from dpsynth_core.trees.cart import MAX_DEPTH
 
+DEPTHS = {1: "depth 1", 2: "depth 2", 5: "depth 5", MAX_DEPTH: "any depth"}
+"""The trees of Figures 2 and 4."""
 COPIES = 10
 """Tables of the paper, each at an equal share of epsilon (l), one for each walk."""
 STEPS = 1_000
@@ -65,10 +68,11 @@ def published_draws(
 
     def compute() -> dict[str, Any]:
         options.report(f"Walking, repetition {rep + 1}: depth {depth}, epsilon {epsilon:g} for each table")
-        mechanism = PublishedPMSE(depth=depth, chains=COPIES, steps=steps, attempts=1)
+        walks = PublishedWalks(depth=depth, chains=COPIES, steps=steps, attempts=1)
         budget = Budget.of(str(epsilon))
         noise = SecureNoise(budget) if options.secure else SeededNoise(budget, 7_000 + rep)
-        ends = mechanism.walk_ends(table, noise, begin_at=np.array(TRUTH) if start == "truth" else None)
+        begin_at = np.array(TRUTH) if start == "truth" else None
+        ends = walks.ends(table, noise, lambda *_: None, begin_at=begin_at)
         # JSON has no word for infinity, which is what walks that never moved have.
         rhat = ends.chains.rhat if np.isfinite(ends.chains.rhat) else 1e9
         return {"thetas": ends.chains.states.tolist(), "scores": ends.scores.tolist(), "rhat": rhat}
@@ -93,5 +97,5 @@ def simulated_table(rows: int, rep: int) -> PrivateTable:
 def synthetic_tables(draws: PublishedDraws, rows: int, rep: int) -> list[pd.DataFrame]:
     """A table of each of the l draws."""
     noise = SeededNoise(Budget.of(1), 9_000 + rep)
-    chains = [RegressionChain(columns=("x1", "x2"), theta=theta) for theta in draws.thetas]
-    return [chain.sample(rows, noise) for chain in chains]
+    made = (normal_rows(theta, standard_normal(noise, (2, rows))) for theta in draws.thetas)
+    return [pd.DataFrame(dict(zip(("x1", "x2"), each, strict=True))) for each in made]

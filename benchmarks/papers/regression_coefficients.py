@@ -9,8 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from benchmarks.papers.base import CellValue, Estimate, MechanismFactory, ResultTable, RunOptions
-from benchmarks.papers.published_pmse import DEPTHS
-from benchmarks.papers.published_walks import published_draws, simulated_table, synthetic_tables
+from benchmarks.papers.published_walks import DEPTHS, published_draws, simulated_table, synthetic_tables
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.inference.regression.design import build
 from dpsynth_core.inference.regression.fitting import fit

@@ -141,6 +141,26 @@ def test_a_papers_settings_are_one_click_away_and_can_be_left(key: str) -> None:
     assert not session_of(app).settings.changed.get(key)
 
 
+def test_the_published_pmse_mechanism_says_that_its_guarantee_is_a_heuristic() -> None:
+    session = ready("bivariate_normal")
+    session.settings.pick("pmse")
+    app = mechanism_page(session)
+    assert not any("heuristic" in warning.value for warning in app.warning)
+    app = settled(app.button(key="preset_0").click().run())
+    (warning,) = [warning.value for warning in app.warning if "heuristic" in warning.value]
+    assert "greedy trees, which one row can move further" in warning
+    assert any("If the guarantee held in full" in element.value for element in app.markdown)
+    assert not session_of(app).settings.missing(session.schema, 500)  # type: ignore[arg-type]
+
+
+def test_no_limit_is_stated_for_a_mechanism_that_is_not_private() -> None:
+    session = ready()
+    session.settings.pick("bayes")
+    said = [element.value for element in mechanism_page(session).markdown]
+    assert any("not private: its rows may tell an attacker anything" in text for text in said)
+    assert not any("become at most" in text for text in said)
+
+
 def test_the_theorems_stand_beside_what_happens_for_a_grid_of_numbers_only() -> None:
     session = ready("bivariate_normal")
     session.settings.pick("kd_grid")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from scipy.special import ndtri
@@ -29,16 +29,23 @@ from dpsynth_core.mechanisms.pmse.parents import (
     max_parents,
     share_out,
 )
+from dpsynth_core.mechanisms.pmse.published import PublishedWalks, RegressionChains
 from dpsynth_core.mechanisms.pmse.sequential import Mixture, SequentialModel
 from dpsynth_core.privacy.budget import Amount, Budget, Guarantee, exact
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Point, Progress, no_progress
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
+from dpsynth_core.trees.cart import MAX_DEPTH
 
 StepProgress: TypeAlias = Callable[..., None]
 """Takes the share that is done, and points to draw."""
-SAMPLERS = {"lists": "from finite lists (proven)", "metropolis": "by random walks (the paper's, private in the limit)"}
+SAMPLERS = {
+    "lists": "from finite lists (proven)",
+    "metropolis": "by random walks (private in the limit)",
+    "published": "as published: random walks scored by greedy trees (heuristic)",
+}
+Sampler: TypeAlias = Literal["lists", "metropolis", "published"]
 LAWS = {"normal": "normal", "skewed": "normal or skewed"}
 Criterion: TypeAlias = Literal["distance", "cells", "optimal"]
 CRITERIA = {
@@ -90,10 +97,23 @@ class PMSE(Mechanism):
     counts_cells: ClassVar[bool] = False
     paper: ClassVar[str] = "Snoke & Slavković (2018), Algorithm 2, with an exact comparison in place of greedy trees."
     audit_runs: ClassVar[int] = 50
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "Snoke & Slavković (2018)": {
+            "sampler": "published",
+            "depth": MAX_DEPTH,
+            "draws": 1,
+            "chains": 10,
+            "steps": 2_000,
+            "datasets": 10,
+        }
+    }
 
-    sampler: Literal["lists", "metropolis"] = setting("lists", title="How parameters are drawn", labels=SAMPLERS)
+    sampler: Sampler = setting("lists", title="How parameters are drawn", labels=SAMPLERS)  # noqa: RUF009
     """How parameters are drawn. 'lists' selects from finite lists, finer and finer, with a proven guarantee.
-    'metropolis' is the paper's random walk: nearer to the best parameters, but private only in the limit."""
+    'metropolis' is a random walk: nearer to the best parameters, but private only in the limit. 'published' is the
+    paper's mechanism itself, for comparison: greedy trees, which one row can move further than epsilon allows for, and
+    a normal prior of variance 100,000 on every mean, deviation and coefficient; numbers without missing values only.
+    The settings for the law of numbers, comparison, predictors and model rows do not apply to it."""
     numbers: Literal["normal", "skewed"] = setting("normal", title="Law of numbers", labels=LAWS)
     """Normal, or with a skew of its own (shifted log-normal), which costs one more parameter for each column."""
     criterion: Criterion = setting("distance", title="How tables are compared", labels=CRITERIA)  # noqa: RUF009
@@ -112,6 +132,11 @@ class PMSE(Mechanism):
     datasets: int = setting(1, title="Synthetic data sets", advanced=True)
     """Synthetic data sets (l in the paper), each with its own parameters and an equal share of epsilon."""
 
+    depth: int = setting(MAX_DEPTH, title="Depth of greedy trees", advanced=True)
+    """Longest path of a greedy tree, as published: 1, 2, 5 or unlimited (30) in the paper."""
+    draws: int = setting(1, title="Tables per score", advanced=True)
+    """Tables of the model whose pMSE is averaged for one score, as published (m in Equation 3)."""
+
     joint: ClassVar[int] = 8
     """Models with no more parameters than this are drawn in one random walk, others column by column."""
 
@@ -125,6 +150,8 @@ class PMSE(Mechanism):
         check_int("chains", self.chains, 2, 64)
         check_int("steps", self.steps, 200, 10**6)
         check_int("datasets", self.datasets, 1, 100)
+        check_int("depth", self.depth, 1, MAX_DEPTH)
+        check_int("draws", self.draws, 1, 100)
 
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:  # noqa: ARG003  takes no delta
@@ -138,7 +165,8 @@ class PMSE(Mechanism):
 
     @classmethod
     def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:
-        """Also the best tree. The score is the same for random walks, whose kernel is audited by itself."""
+        """Also the best tree. The score is the same for random walks, whose kernel is audited by itself. As published,
+        the score breaks its bound, so there is no claim that an audit could test."""
         others = {"best tree": cls(criterion="optimal", ratio=1), "one parent": cls(parents=1)}
         return {**super().audited(schema, n, epsilon), **others}
 
@@ -146,6 +174,12 @@ class PMSE(Mechanism):
         """Only draws from finite lists are proven."""
         if self.sampler == "lists":
             return guarantee
+        if self.sampler == "published":
+            return guarantee.weakened(
+                "heuristic",
+                "Scored by greedy trees, which one row can move further than the bound that epsilon rests on; drawn by "
+                "random walks of finite length, whose agreement is checked on the private rows without paying for it.",
+            )
         return guarantee.weakened(
             "asymptotic",
             "Drawn by random walks of finite length: epsilon holds in the limit of long walks. Whether the walks agree "
@@ -154,6 +188,8 @@ class PMSE(Mechanism):
 
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
         """One stage for each step, data sets together."""
+        if self.sampler == "published":
+            return self._published.plan(schema, n, budget)
         models = self._column_models(schema)
         limit = self._max_parents(models, n, budget.epsilon / self.datasets)
         # Which predictors will be chosen is not known beforehand: the first ones stand for them, at the same price.
@@ -177,9 +213,11 @@ class PMSE(Mechanism):
         cuts, values = (1,) * len(models), n * len(models)
         return Plan(stages=stages, cuts=cuts, cells=1, draws=int(scores), values=values, computing=computing)
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> Mixture:
+    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> Mixture | RegressionChains:
         """Algorithm 2: l draws of parameters, each with its share of epsilon."""
         progress("Drawing the randomness of the model", 0.0)
+        if self.sampler == "published":
+            return self._published.fit(table, noise, partial(_report_walk, partial(progress, "Walking")))
         models = self._column_models(table.schema)
         if not any(model.size for model in models):
             noise.permute_and_flip(np.zeros(1), sensitivity=1, epsilon=noise.budget.epsilon, label=NOTHING)
@@ -283,6 +321,12 @@ class PMSE(Mechanism):
                 "sampler 'lists'."
             )
         return chains.state
+
+    @property
+    def _published(self) -> PublishedWalks:
+        return PublishedWalks(
+            depth=self.depth, draws=self.draws, tables=self.datasets, chains=self.chains, steps=self.steps
+        )
 
     def _column_models(self, schema: Schema) -> ColumnModels:
         models = column_models(schema, self.numbers)

@@ -11,7 +11,7 @@ from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.mechanisms.parameters import parameters
 from dpsynth_core.mechanisms.plan import Plan
 from dpsynth_core.mechanisms.recommend import recommended
-from dpsynth_core.privacy.budget import Budget, exact
+from dpsynth_core.privacy.budget import Budget, Guarantee, exact
 from dpsynth_core.runs.configuration import RunConfig
 from dpsynth_core.runs.selection import COST, SCORE_SHARE, PrivateSelection
 from dpsynth_core.table.schema import Schema
@@ -115,6 +115,12 @@ class MechanismSettings:
             return replace(suggestion, **self.changed.get(key or self.key, {}))
         except ParameterError as problem:
             raise _in_form_words(problem, suggestion) from None
+
+    def guarantee(self, schema: Schema, n: int) -> Guarantee:
+        """The most that a run with these parameters could claim, before the columns' public facts are judged."""
+        mechanism = self.mechanism(schema, n)
+        best = Guarantee(status=mechanism.status, budget=Budget.of(self.epsilon, self.delta_of()))
+        return mechanism.judge(best)
 
     def plan(self, schema: Schema, n: int, *, key: str | None = None, epsilon: str | float | None = None) -> Plan:
         """What would be done; raises where the parameters make no sense or do not fit."""

@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from dpsynth_core.charts.privacy import attacker_certainty, split_words
+from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.mechanisms.parameters import Parameter, parameters
 from dpsynth_core.mechanisms.recommend import WHY_RECOMMENDED, recommended
@@ -48,17 +49,29 @@ def choose_epsilon(session: Session, schema: Schema, n: int) -> None:
         st.markdown("← **more private**", width="content")
         st.markdown("**more accurate** →", width="content")
     _explain_proposal(session)
-    certainty = attacker_certainty(float(chosen))
-    st.markdown(
-        f"An attacker who was **50%** sure of something about a person can become at most **{certainty:.1%}** sure, "
-        "whatever else the attacker knows."
-    )
+    _say_limit(session, schema, n, attacker_certainty(float(chosen)))
     st.caption(SIMILAR)
     kind = MECHANISMS[settings.key]
     if kind.takes_delta and not kind.needs_delta:
         _ask_whether_delta(session, schema, n)
     if exact(settings.delta_of(), parameter="delta"):
         _ask_delta(session)
+
+
+def _say_limit(session: Session, schema: Schema, n: int, certainty: float) -> None:
+    """What epsilon means for an attacker, if it means anything with the chosen mechanism and parameters."""
+    try:
+        status = session.settings.guarantee(schema, n).status
+    except DPSynthError:  # said beside the parameters
+        status = MECHANISMS[session.settings.key].status
+    if status == "none":
+        st.markdown("The chosen mechanism is not private: its rows may tell an attacker anything, whatever epsilon is.")
+        return
+    st.markdown(
+        f"{'An' if status == 'proven' else 'If the guarantee held in full, an'} attacker who was **50%** sure of "
+        f"something about a person {'can' if status == 'proven' else 'could'} become at most **{certainty:.1%}** sure, "
+        f"whatever else the attacker knows."
+    )
 
 
 def _explain_proposal(session: Session) -> None:
@@ -232,7 +245,9 @@ def choose_parameters(session: Session, schema: Schema, n: int) -> None:
         with st.expander("Advanced settings"):
             _ask_all(session, suggestion, schema, n, advanced)
     with errors_shown("Please correct this:"):
-        settings.mechanism(schema, n)
+        claim = settings.guarantee(schema, n)
+        if claim.status not in ("proven", "none"):
+            st.warning(f"**{BADGE[claim.status][0]}.** {' '.join(claim.caveats)}", icon=":material/warning:")
     with st.container(horizontal=True):
         for number, name in enumerate(type(suggestion).presets):
             if clicked(f"Use the settings of {name}", icon=":material/menu_book:", key=f"preset_{number}"):

@@ -216,7 +216,8 @@ def test_greedy_trees_break_the_bound_and_the_best_tree_does_not(capsys: pytest.
 @pytest.mark.slow
 def test_the_second_table_has_a_row_for_every_method(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["release_pmse", "--reps", "2", "--json", "--shrink", "40"]) == 0
-    (table,) = json.loads(capsys.readouterr().out)
+    table, walked = json.loads(capsys.readouterr().out)
+    assert {row["l"] for row in walked["rows"] if row["method"].startswith("the paper's mechanism")} == {"1", "10"}
     means = {row["method"]: row["eps 4"] for row in table["rows"] if row["guarantee"]}
     assert means.keys() >= {"no privacy: the model fitted", "pmse, finite lists", "smoothed_histogram"}
     assert 0 <= means["pmse, finite lists"]["mean"] <= 0.25

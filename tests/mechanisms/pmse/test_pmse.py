@@ -54,7 +54,7 @@ def test_each_way_of_drawing_claims_what_it_can(mechanism: PMSE, status: str, mo
     assert len(release.sample()) == 60
 
 
-def test_the_form_asks_for_little_and_the_papers_variants_are_not_in_it() -> None:
+def test_the_form_asks_for_little_and_the_papers_own_settings_are_folded_away() -> None:
     shown = {parameter.name for parameter in parameters(PMSE) if not parameter.advanced}
     assert shown == {"sampler", "numbers", "criterion", "parents", "rows"}
     assert not {parameter.name for parameter in parameters(PMSE)} & {"cart", "bound", "prior", "over_pairs", "cp"}
