@@ -41,7 +41,7 @@ flat tail, where the density is that of the prior. The largest pMSE is 0.25."""
 LABEL = "means, deviations and coefficients"
 SECONDS_PER_VALUE = 3e-7
 """Of one value of one table in one score: sorting it and growing the tree."""
-Score: TypeAlias = Callable[[FloatArray], FloatArray]
+ExpectedPMSE: TypeAlias = Callable[[FloatArray], FloatArray]
 """u(X, theta) of each line of parameters."""
 WalkProgress: TypeAlias = Callable[[int, ChainProgress], None]
 """Takes the number of the attempt and how its walks are doing."""
@@ -169,7 +169,7 @@ class PublishedWalks:
 
     def _walk(
         self,
-        expected_pmse: Score,
+        expected_pmse: ExpectedPMSE,
         first: tuple[FloatArray, FloatArray],
         progress: WalkProgress,
         generator: np.random.Generator,
