@@ -1,12 +1,12 @@
-"""Stated against true false-discovery risk, and the calibrated test's own, over shapes, groups, sizes and epsilons.
+"""Stated against true false-discovery risk, over shapes, groups, sizes and epsilons.
 
     python -m benchmarks.discovery_risk --results grid.csv [--cells 100] [--repetitions 400] [--mechanisms kd_tree,...]
-    python -m benchmarks.discovery_risk --results grid.csv --calibrated 400        # the calibrated test's Type I error
 
 In every cell one table without any difference is drawn and released once; the risk is stated from that release alone
 and compared with the share of further releases, of fresh tables from the true law, on which the ordinary test reports
-a difference: ``--repetitions`` of them, and 2,000 where a release is array arithmetic. Where the mechanism must run,
-``--stage 1`` states the risk after the first refinement, which takes a quarter of the time of the last one. Cells
+a difference: ``--repetitions`` of them, and 2,000 where a release is array arithmetic. Releases that leave nothing to
+test are not counted, and more are drawn instead. Where the mechanism must run, ``--stage 1`` states the risk after the
+first refinement, which takes a quarter of the time of the last one. Cells
 come in an order that is shuffled once and for all, so that any number of them is a fair sample; finished cells are
 appended to the file at once and are not run again.
 ``python -m docs.pictures.discovery_risk`` draws them.
@@ -21,25 +21,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.inference.discovery_risk import discovery_risk
-from dpsynth_core.inference.experiments import Experiment
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.nuisance import Nuisance
 from dpsynth_core.inference.null_simulation import NullSimulator
 from dpsynth_core.inference.null_simulators import simulator_of
-from dpsynth_core.inference.populations import populations
 from dpsynth_core.inference.proportions import Proportion
-from dpsynth_core.inference.stated_risk import ALPHA
+from dpsynth_core.inference.simulated_pvalues import ALPHA
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
-from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.runs.synthesize import Release, synthesize
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 BINS = 100
 SHARES, SIZES, EPSILONS = (0.5, 0.2, 0.1, 0.02), (100, 1_000, 20_000), (0.1, 1.0, 5.0)
@@ -52,8 +53,8 @@ MAX_ROWS = {"pmse": 100}
 COUNTED_REPETITIONS = 2_000
 GREEN_MAX = 0.10
 """No cell whose verdict is "sound" may have a true rate above this."""
-CALIBRATED_MAX = 0.07
-SIMULATIONS = 99
+MAX_BATCHES = 100
+"""Times as many releases as wanted that are drawn at most, where few leave something to test."""
 SEED = 18
 
 
@@ -100,8 +101,9 @@ class CellResult:
     high: float
     verdict: str
     true: float
-    """Share of further releases on which the ordinary test reports a difference."""
+    """Share of further releases that leave something to test on which the ordinary test reports a difference."""
     repetitions: int
+    """How many those are."""
     seconds: float
     """Processor time for the stated risk."""
     calibrated: float
@@ -163,14 +165,21 @@ def null_release(cell: GridCell, rng: np.random.Generator) -> Release:
     return synthesize(private, mechanism_of(cell), epsilon=str(cell.epsilon), seed=seed)
 
 
-def true_rate(cell: GridCell, simulator: NullSimulator, repetitions: int) -> float:
+def true_rate(cell: GridCell, simulator: NullSimulator, repetitions: int) -> Proportion:
     """By the true law: array arithmetic where counts suffice, else a fresh table for every release."""
-    rng = rng_of(cell, 1)
-    if simulator.quick:
-        return float(simulator.rates(truth(cell), repetitions, rng, ALPHA)[0])
-    test = GroupTest.of(schema(), value="value", group="group")
-    found = [test.on_rows(null_release(cell, rng).sample()).pvalues[0] for _ in range(repetitions)]
-    return float(np.mean(np.array(found) <= ALPHA))
+    rng, test = rng_of(cell, 1), GroupTest.of(schema(), value="value", group="group")
+    reported = tested = 0
+    for _ in range(MAX_BATCHES):
+        if simulator.quick:
+            pvalues = simulator.run(truth(cell), repetitions, rng).found.pvalues[:, 0]
+        else:
+            missing = range(repetitions - tested)
+            pvalues = np.array([test.on_rows(null_release(cell, rng).sample()).pvalues[0] for _ in missing])
+        reported += int((pvalues <= ALPHA).sum())
+        tested += int((~np.isnan(pvalues)).sum())
+        if tested >= repetitions:
+            break
+    return Proportion(count=reported, reps=tested)
 
 
 def run_cell(cell: GridCell, repetitions: int, stage: int | None = None) -> CellResult:
@@ -181,51 +190,16 @@ def run_cell(cell: GridCell, repetitions: int, stage: int | None = None) -> Cell
     seconds = time.process_time() - started
     test = GroupTest.of(release.schema, value="value", group="group")
     repetitions = max(repetitions, COUNTED_REPETITIONS) if cell.mechanism in COUNTED else repetitions
+    true = true_rate(cell, simulator_of(release, test, table), repetitions)
     return CellResult(
         **asdict(cell),
         low=risk.low,
         high=risk.high,
         verdict=risk.verdict,
-        true=true_rate(cell, simulator_of(release, test, table), repetitions),
-        repetitions=repetitions,
+        true=true.estimate,
+        repetitions=true.reps,
         seconds=seconds,
         calibrated=float("nan") if risk.calibrated is None else risk.calibrated.pvalue,
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class CalibratedResult:
-    """How often the calibrated test was wrong in one cell."""
-
-    mechanism: str
-    shape: str
-    share: float
-    n: int
-    epsilon: float
-    type_one: float
-    answered: int
-    """Releases that left something to test; the others count as no report."""
-    repetitions: int
-
-
-def run_calibrated(cell: GridCell, repetitions: int) -> CalibratedResult:
-    """The test on that many releases of tables without a difference, where releases are known by their counts."""
-    first = max(1, round(cell.share * cell.n))
-    groups, _ = populations(n1=first, n2=cell.n - first, effect=1.0, shape=SHAPES[cell.shape])
-    experiment = Experiment(
-        mechanism=mechanism_of(cell),
-        budget=Budget.of(str(cell.epsilon)),
-        bins=BINS,
-        test="calibrated",
-        simulations=SIMULATIONS,
-    )
-    entropy = rng_of(cell, 2).integers(2**62)
-    (pvalues,) = experiment.pvalues([groups], repetitions, np.random.SeedSequence(int(entropy)))
-    return CalibratedResult(
-        **asdict(cell),
-        type_one=float((pvalues <= ALPHA).mean()),
-        answered=int((~np.isnan(pvalues)).sum()),
-        repetitions=repetitions,
     )
 
 
@@ -238,7 +212,13 @@ def finished(path: Path, kind: type) -> list[dict[str, str]]:
     return rows
 
 
-def append(path: Path, result: CellResult | CalibratedResult) -> None:
+def unfinished(path: Path, kind: type, mechanisms: str) -> list[GridCell]:
+    """Cells of these mechanisms, divided by commas, that are not in the file."""
+    done = {_key(row) for row in finished(path, kind)}
+    return [cell for cell in cells(mechanisms.split(",")) if _key(asdict(cell)) not in done]
+
+
+def append(path: Path, result: DataclassInstance) -> None:
     new = not path.exists()
     with path.open("a", newline="") as file:
         writer = csv.DictWriter(file, [one.name for one in fields(result)])
@@ -292,22 +272,9 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=400, help="releases behind each true rate")
     parser.add_argument("--stage", type=int, help="how far to refine the figure; as far as it goes by default")
     parser.add_argument("--mechanisms", default=",".join(COUNTED + RUN))
-    parser.add_argument("--calibrated", type=int, default=0, help="measure the calibrated test with so many releases")
     chosen = parser.parse_args()
-    kind = CalibratedResult if chosen.calibrated else CellResult
-    done = {_key(row) for row in finished(chosen.results, kind)}
-    todo = [cell for cell in cells(chosen.mechanisms.split(",")) if _key(asdict(cell)) not in done]
-    for cell in todo[: chosen.cells]:
-        if chosen.calibrated:
-            append(chosen.results, run_calibrated(cell, chosen.calibrated))
-        else:
-            append(chosen.results, run_cell(cell, chosen.repetitions, chosen.stage))
-    if chosen.calibrated:
-        rows = finished(chosen.results, CalibratedResult)
-        worst = max(rows, key=lambda row: float(row["type_one"]))
-        above = sum(float(row["type_one"]) > CALIBRATED_MAX for row in rows)
-        print(f"{len(rows)} cells; {above} above {CALIBRATED_MAX:g}; worst {worst}")
-        return
+    for cell in unfinished(chosen.results, CellResult, chosen.mechanisms)[: chosen.cells]:
+        append(chosen.results, run_cell(cell, chosen.repetitions, chosen.stage))
     print(summary(list(load(chosen.results))))
 
 

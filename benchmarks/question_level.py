@@ -22,12 +22,11 @@ import pandas as pd
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.inference.correlation_test import CorrelationTest
 from dpsynth_core.inference.null_simulators import simulator_of
-from dpsynth_core.inference.plausible_nulls import calibrated_pvalues
 from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.inference.question import Question
 from dpsynth_core.inference.question_risk import question_risk
+from dpsynth_core.inference.simulated_pvalues import ALPHA, simulated_pvalues
 from dpsynth_core.inference.slope_test import SlopeTest
-from dpsynth_core.inference.stated_risk import ALPHA
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.runs.synthesize import synthesize
 from dpsynth_core.table.private_table import PrivateTable
@@ -114,8 +113,8 @@ def run(setting: LevelSetting, repetition: int) -> LevelResult:
     simulator = simulator_of(release, question, synthetic, workers=1)
     estimate = simulator.estimate(rng)
     for simulations, enough in GATES:
-        drawn = simulator.run(estimate, simulations, rng).found.statistics
-        if calibrated_pvalues(simulator.statistics, drawn)[0] > enough:
+        drawn = simulator.run(estimate, simulations, rng).found.tested_statistics(0)
+        if simulated_pvalues(simulator.statistics, drawn[None])[0] > enough:
             gate = f"p above {enough:g}"
             return LevelResult(
                 **asdict(setting), repetition=repetition, answered=True, low=False, gate=gate, verdict=""

@@ -16,7 +16,8 @@ from dpsynth_core.diagnostics.total_variation import coarse
 from dpsynth_core.inference.comparison_power import ComparisonPower
 from dpsynth_core.inference.discovery_risk import DiscoveryRisk
 from dpsynth_core.inference.group_comparison import GroupComparison
-from dpsynth_core.inference.stated_risk import ALPHA, of_100
+from dpsynth_core.inference.simulated_pvalues import ALPHA
+from dpsynth_core.inference.stated_risk import of_100
 from dpsynth_core.teaching.false_discovery import FALSE_DISCOVERY, FalseDiscoveryReplay, p_value
 
 GROUP_CELLS = 100

@@ -20,21 +20,17 @@ import pandas as pd
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.inference.count_simulator import CountSimulator
+from dpsynth_core.inference.efforts import COUNT_EFFORTS, FEWEST, ROW_SCREENING
 from dpsynth_core.inference.group_comparison import GroupComparison
-from dpsynth_core.inference.group_test import GroupTest
+from dpsynth_core.inference.group_test import GroupTest, tied_in_cells
 from dpsynth_core.inference.histograms import GroupIndices
 from dpsynth_core.inference.mann_whitney import GroupsError, MannWhitney
 from dpsynth_core.inference.null_counts import null_statistics
 from dpsynth_core.inference.null_simulation import NullSimulator
 from dpsynth_core.inference.null_simulators import simulator_of
-from dpsynth_core.inference.plausible_nulls import (
-    COUNT_EFFORTS,
-    FEWEST,
-    ROUNDING,
-    ROW_SCREENING,
-    calibrated_pvalues,
-    screen,
-)
+from dpsynth_core.inference.plausible_nulls import screen
+from dpsynth_core.inference.simulated_pvalues import least_favourable, simulated_pvalues
+from dpsynth_core.inference.stated_risk import TOO_FEW_TO_CALIBRATE
 from dpsynth_core.progress import Progress, no_progress, share_of
 from dpsynth_core.runs.synthesize import Release
 from dpsynth_core.runs.workers import part_of
@@ -51,11 +47,12 @@ class CalibratedMannWhitney:
     """The outcome of one calibrated test."""
 
     pvalue: float
-    """(1 + simulated releases at least as different) / (1 + simulations), the largest over plausible nulls."""
+    """(1 + simulated releases at least as different) / (1 + simulations), the largest over plausible nulls; only
+    releases that leave something to test count."""
     error: float
     """Monte-Carlo standard error of the p-value: more simulations make it smaller."""
     simulations: int
-    """Of each null."""
+    """Of each null, or those of them that leave something to test where few do."""
     statistic: float
     """How far apart the groups are in the release: a standardised U, seen past the mechanism's own distortion."""
     null_mean: float
@@ -95,9 +92,12 @@ def calibrated_mann_whitney(
     """
     chosen = [GroupComparison.of(release.schema, value=value, group=group, levels=levels)]
     synthetic = release.sample() if table is None else table
-    return calibrate(
+    (found,) = calibrate(
         release, chosen, synthetic, simulations=simulations, seed=seed, progress=progress, workers=workers
-    )[0]
+    )
+    if found is None:
+        raise GroupsError(TOO_FEW_TO_CALIBRATE)
+    return found
 
 
 def calibrate(
@@ -109,24 +109,27 @@ def calibrate(
     seed: int | None,
     progress: Progress = no_progress,
     workers: int | None = None,
-) -> list[CalibratedMannWhitney]:
-    """Several comparisons on one release, one after the other."""
+) -> list[CalibratedMannWhitney | None]:
+    """Several comparisons on one release, one after the other; None where there is no answer."""
     if release.budget is None:
         raise GroupsError("This release states no privacy loss, so its mechanism cannot be run again at the same one.")
     if simulations is not None and simulations < FEWEST:
         raise ParameterError("simulations", simulations, allowed=f"at least {FEWEST}", remedy="Fewer cannot give 0.05.")
     rng = np.random.default_rng(seed)
     ordinary = [comparison.test(synthetic) for comparison in comparisons]
-    out = []
+    out: list[CalibratedMannWhitney | None] = []
     for i, comparison in enumerate(comparisons):
         simulator = simulator_of(release, GroupTest(comparisons=(comparison,)), synthetic, workers=workers)
         times = simulations or (IN_COUNTS if simulator.quick else IN_ROWS)
-        pvalue, simulated = least_favourable(simulator, times, rng, part_of(progress, i, len(comparisons)))
+        pvalue, simulated = pvalue_over_nulls(simulator, times, rng, part_of(progress, i, len(comparisons)))
+        if math.isnan(pvalue):
+            out.append(None)
+            continue
         out.append(
             CalibratedMannWhitney(
                 pvalue=pvalue,
-                error=math.sqrt(pvalue * (1 - pvalue) / (1 + times)),
-                simulations=times,
+                error=math.sqrt(pvalue * (1 - pvalue) / (1 + len(simulated))),
+                simulations=len(simulated),
                 statistic=float(simulator.statistics[0]),
                 null_mean=float(simulated.mean()),
                 null_std=float(simulated.std()),
@@ -137,7 +140,7 @@ def calibrate(
     return out
 
 
-def least_favourable(
+def pvalue_over_nulls(
     simulator: NullSimulator,
     simulations: int,
     rng: np.random.Generator,
@@ -147,6 +150,8 @@ def least_favourable(
 ) -> tuple[float, FloatArray]:
     """The largest p-value over the estimated null and a few plausible ones, and the statistics simulated for it.
 
+    Not a number where it would be low, but a null leaves too few releases to test to say so.
+
     Args:
         simulator: Of the release.
         simulations: Releases of each null.
@@ -155,26 +160,27 @@ def least_favourable(
         stop_above: For experiments that only ask whether the p-value is low: once it exceeds this, it is not raised
             any further.
     """
-    effort = COUNT_EFFORTS[0] if simulator.quick else ROW_SCREENING
+    effort, statistic = COUNT_EFFORTS[0] if simulator.quick else ROW_SCREENING, float(simulator.statistics[0])
     if stop_above < 1:
-        alone = simulator.run(simulator.estimate(rng), simulations, rng).found.statistics
-        pvalue = float(calibrated_pvalues(simulator.statistics, alone)[0])
+        alone = simulator.run_tested(simulator.estimate(rng), simulations, rng).found.tested_statistics(0)
+        pvalue, _ = least_favourable(statistic, [alone])
         if pvalue > stop_above:
-            return pvalue, alone[:, 0]
+            return pvalue, alone
     screened = screen(simulator, effort, rng, share_of(progress, 0.0, 0.5))
     chosen = list(dict.fromkeys([0, *screened.least_unusual(simulator.statistics, effort.ends)]))
-    found: list[tuple[float, FloatArray]] = []
+    each: list[FloatArray] = []
     for i, index in enumerate(chosen):
         part = share_of(progress, 0.5 + 0.5 * i / len(chosen), 0.5 + 0.5 * (i + 1) / len(chosen))
-        drawn = simulator.run(screened.plausible[index][0], simulations, rng, part).found.statistics
-        found.append((float(calibrated_pvalues(simulator.statistics, drawn)[0]), drawn[:, 0]))
-    return max(found, key=lambda one: one[0])
+        drawn = simulator.run_tested(screened.plausible[index][0], simulations, rng, part)
+        each.append(drawn.found.tested_statistics(0))
+    pvalue, given_by = least_favourable(statistic, each)
+    return pvalue, each[given_by]
 
 
 def count_pvalues(
     base: CountSimulator, indices: GroupIndices, released: FloatArray, simulations: int, rng: np.random.Generator
 ) -> FloatArray:
-    """The test on many releases at once, for experiments.
+    """The test on many releases at once, for experiments; not a number where it has no answer.
 
     A few simulations decide most tables that are far from significant; only the others get them all, and only those
     that still look significant are held against other plausible nulls, which can only raise a p-value. Stopping early
@@ -187,27 +193,17 @@ def count_pvalues(
         simulations: Releases of each null.
         rng: Of the simulation.
     """
-    law = base.cells.law
-    observed, simulated = null_statistics(law, released, indices, FEWEST, rng)
-    pvalues = calibrated_pvalue(observed, simulated)
+    law, tied = base.cells.law, tied_in_cells(base.cells.value, centre=base.cells.law.centre)
+    observed, simulated = null_statistics(law, released, indices, FEWEST, rng, tied=tied)
+    pvalues = simulated_pvalues(observed, simulated)
     open_still = pvalues <= UNDECIDED
     if simulations > FEWEST and open_still.any():
-        _, more = null_statistics(law, released[open_still], indices, simulations - FEWEST, rng)
+        _, more = null_statistics(law, released[open_still], indices, simulations - FEWEST, rng, tied=tied)
         together = np.concatenate([simulated[open_still], more], axis=1)
-        pvalues[open_still] = calibrated_pvalue(observed[open_still], together)
-    # Where the first look takes released shares as they are, the estimated null is another one: all get a second.
-    for i in np.flatnonzero((pvalues <= LOW) | (not law.undoes_noise)):
-        pvalues[i] = least_favourable(replace(base, observed=released[i]), simulations, rng, stop_above=LOW)[0]
+        pvalues[open_still] = simulated_pvalues(observed[open_still], together)
+    # Where the first look takes released shares as they are, the estimated null is another one: all get a second; so do
+    # those whose simulated releases often leave nothing to test.
+    unsure = np.isnan(simulated).any(axis=1) | (not law.undoes_noise)
+    for i in np.flatnonzero(~np.isnan(observed) & ((pvalues <= LOW) | unsure)):
+        pvalues[i] = pvalue_over_nulls(replace(base, observed=released[i]), simulations, rng, stop_above=LOW)[0]
     return pvalues
-
-
-def calibrated_pvalue(observed: FloatArray, simulated: FloatArray) -> FloatArray:
-    """How unusual each observed statistic is among its own simulations, on either side of their common mean.
-
-    The mean is over all of them, the observed one included, so that under the null they are exchangeable.
-    """
-    simulations = simulated.shape[1]
-    centre = (observed + simulated.sum(axis=1)) / (1 + simulations)
-    distance = np.abs(observed - centre)
-    as_far = (np.abs(simulated - centre[:, None]) >= distance[:, None] - ROUNDING).sum(axis=1)
-    return np.asarray((1 + as_far) / (1 + simulations), dtype=np.float64)

@@ -23,16 +23,15 @@ from scipy.stats import rankdata
 
 from dpsynth_core.arrays import BoolArray, FloatArray, IntArray
 from dpsynth_core.errors import DPSynthError, ParameterError, check_between
-from dpsynth_core.inference.calibrated import calibrated_pvalue
 from dpsynth_core.inference.dp_mann_whitney import release_test
-from dpsynth_core.inference.experiments import ALPHA
+from dpsynth_core.inference.efforts import FEWEST
 from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.mann_whitney import effect_size
 from dpsynth_core.inference.null_simulators import count_simulator
-from dpsynth_core.inference.plausible_nulls import FEWEST
 from dpsynth_core.inference.private_comparison import ComparisonRequest, group_rows
 from dpsynth_core.inference.proportions import UPPER_TAIL, Proportion
+from dpsynth_core.inference.simulated_pvalues import ALPHA, simulated_pvalues
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
@@ -326,8 +325,9 @@ class _Releases:
         test = GroupTest(comparisons=(question.comparison,))
         counted = count_simulator(release, test, synthetic)
         found = None if counted is None else test.on_counts(counted.observed[None], counted.cells, rng)
-        statistics = test.on_rows(synthetic).statistics if found is None else found.statistics[0]
-        return float(statistics[0])
+        if found is None:
+            found = test.on_rows(synthetic)
+        return float(np.where(found.tested, found.statistics, np.nan).flat[0])
 
 
 def _power(null: FloatArray, signal: FloatArray, rng: np.random.Generator) -> PowerEstimate:
@@ -344,4 +344,4 @@ def _power(null: FloatArray, signal: FloatArray, rng: np.random.Generator) -> Po
 
 def _rejected(null: FloatArray, signal: FloatArray) -> int:
     assert len(null) >= FEWEST  # noqa: S101  fewer cannot give 0.05
-    return int((calibrated_pvalue(signal, np.broadcast_to(null, (len(signal), len(null)))) <= ALPHA).sum())
+    return int((simulated_pvalues(signal, np.broadcast_to(null, (len(signal), len(null)))) <= ALPHA).sum())

@@ -52,10 +52,10 @@ class CountSimulator(NullSimulator):
     quick = True
 
     @cached_property
-    def statistics(self) -> FloatArray:  # type: ignore[override]
+    def found(self) -> Findings:  # type: ignore[override]
         found = self.test.on_counts(self.observed[None], self.cells, np.random.default_rng(0))
         assert found is not None  # noqa: S101  else this simulator would not have been chosen
-        return np.asarray(found.statistics[0])
+        return Findings(pvalues=found.pvalues[0], statistics=found.statistics[0])
 
     @property
     def hides_cells(self) -> bool:  # type: ignore[override]

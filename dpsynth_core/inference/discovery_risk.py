@@ -17,24 +17,27 @@ import pandas as pd
 
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.calibrated import CalibratedMannWhitney
+from dpsynth_core.inference.efforts import COUNT_EFFORTS, FEWEST
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.mann_whitney import MannWhitney
 from dpsynth_core.inference.null_simulation import NullSimulator, shares_of
 from dpsynth_core.inference.null_simulators import original_simulator, simulator_of, stated_budget
-from dpsynth_core.inference.plausible_nulls import COUNT_EFFORTS, FEWEST, PlausibleNulls, false_reports, risk_range
+from dpsynth_core.inference.plausible_nulls import PlausibleNulls, false_reports, risk_range
 from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.inference.risk_advice import Advice, advise
+from dpsynth_core.inference.simulated_pvalues import ALPHA
 from dpsynth_core.inference.stated_risk import (
-    ALPHA,
     BORDERLINE,
     CALIBRATED_FOLLOWS,
     MAX_SECONDS,
     SEED,
     SOUND,
+    TOO_FEW_TO_CALIBRATE,
     TOO_SLOW_TO_CALIBRATE,
     RiskStage,
     StatedRisk,
     efforts_for,
+    range_of,
     shown_pvalue,
     verdict_of,
 )
@@ -69,7 +72,7 @@ class DiscoveryRisk(StatedRisk):
     @property
     def offers_calibrated(self) -> bool:
         each = self.pairs or (self,)
-        return any(one.calibrated is not None or not (self.last or one.nothing_to_test) for one in each)
+        return any(one.calibrated is not None or one.problem == CALIBRATED_FOLLOWS for one in each)
 
     @property
     def nothing_to_test(self) -> bool:
@@ -220,16 +223,16 @@ def private_discovery_risk(
     if not simulator.quick:
         releases = max(effort.releases for effort in efforts_for(simulator, max_seconds))
     null = shares_of(simulator.counted(private)[None], private.n)
-    drawn = simulator.run(null, releases, np.random.default_rng(seed), progress)
-    reported = false_reports(drawn, ALPHA)[:, -1]
-    share = Proportion(count=int(reported.sum()), reps=releases)
+    drawn = simulator.run_tested(null, releases, np.random.default_rng(seed), progress)
+    reported, tested = false_reports(drawn.found, ALPHA)
+    share = Proportion(count=int(reported[-1]), reps=int(tested[-1]))
     return DiscoveryRisk(
         value=value,
         group=group,
         levels=test.levels,
         low=share.low,
         high=share.high,
-        verdict=verdict_of((share, share)),
+        verdict=verdict_of([share]),
         ordinary=None,
         calibrated=None,
         simulations=releases,
@@ -257,18 +260,20 @@ def _filled(
     assert isinstance(test, GroupTest)  # noqa: S101  asked for by the caller
 
     def of(question: int, base: DiscoveryRisk) -> DiscoveryRisk:
-        ends = found.ends(question)
-        low, high = ends[0].low, ends[1].high
+        rates = found.rates(question)
+        low, high = range_of(rates)
         calibrated, problem = None, base.problem
-        if base.ordinary is not None and found.releases >= FEWEST:
-            calibrated = _calibrated(simulator, found, question, base.ordinary)
-        elif base.ordinary is not None:
+        if base.ordinary is not None and found.releases < FEWEST:
             problem = TOO_SLOW_TO_CALIBRATE if base.last else CALIBRATED_FOLLOWS
+        elif base.ordinary is not None and math.isnan(found.pvalues[question]):
+            problem = TOO_FEW_TO_CALIBRATE
+        elif base.ordinary is not None:
+            calibrated = _calibrated(simulator, found, question, base.ordinary)
         risk = replace(
             base,
             low=low,
             high=high,
-            verdict=verdict_of(ends),
+            verdict=verdict_of(rates),
             simulations=found.releases,
             calibrated=calibrated,
             problem=problem,

@@ -20,13 +20,14 @@ from dpsynth_core.errors import ParameterError, check_between, check_choice, che
 from dpsynth_core.inference.calibrated import calibrate, count_pvalues
 from dpsynth_core.inference.count_simulator import CountSimulator
 from dpsynth_core.inference.dp_mann_whitney import DELTA, dp_pvalues
+from dpsynth_core.inference.efforts import FEWEST
 from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.histograms import GroupIndices, HistogramLaw, is_histogram, law_of
-from dpsynth_core.inference.mann_whitney import GroupsError, mann_whitney_counts
-from dpsynth_core.inference.plausible_nulls import FEWEST
+from dpsynth_core.inference.mann_whitney import GroupsError
 from dpsynth_core.inference.populations import GROUP, LOWER, UPPER, VALUE, Population, populations
 from dpsynth_core.inference.proportions import Proportion
+from dpsynth_core.inference.simulated_pvalues import ALPHA
 from dpsynth_core.inference.u_statistics import MAX_SORTED, ordinary_pvalues, u_of_rows
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.privacy.budget import Amount, Budget
@@ -38,7 +39,6 @@ from dpsynth_core.table.schema import Schema
 
 TestKind: TypeAlias = Literal["ordinary", "calibrated", "dp"]
 TESTS: tuple[TestKind, ...] = ("ordinary", "calibrated", "dp")
-ALPHA = 0.05
 ROWS_AT_ONCE = 4_000_000
 TABLES_AT_ONCE = 250
 RUNS_PER_TASK = 10
@@ -179,7 +179,8 @@ class Experiment:
         progress: Progress = no_progress,
         workers: int | None = None,
     ) -> list[FloatArray]:
-        """For each population, one per repetition; not a number where the released table left nothing to test."""
+        """For each population, one per repetition; not a number where the released table left nothing to test, or the
+        calibrated test has no answer."""
         if self.test != "dp" and self.mechanism is None:
             raise ParameterError("mechanism", None, allowed="a mechanism, for a test on its releases")
         law = self._law(each[0].n)
@@ -214,9 +215,7 @@ class Experiment:
             if self.test == "ordinary":
                 parts.append(ordinary_pvalues(released, rng, centre=law.centre))
                 continue
-            pvalues = self._calibrated(law, released, population.schema(self.bins), rng)
-            empty = ~mann_whitney_counts(released[:, 0], released[:, 1], degenerate="one").defined
-            parts.append(np.where(empty, np.nan, pvalues))
+            parts.append(self._calibrated(law, released, population.schema(self.bins), rng))
         return np.concatenate(parts)
 
     def _calibrated(
@@ -274,7 +273,7 @@ class Experiment:
             (found,) = calibrate(release, [comparison], synthetic, simulations=self.simulations, seed=seed, workers=1)
         except GroupsError:
             return float("nan")
-        return found.pvalue
+        return float("nan") if found is None else found.pvalue
 
 
 def doubled_us(population: Population, reps: int, rng: np.random.Generator, progress: Progress) -> IntArray:

@@ -95,10 +95,18 @@ def _tested(first: FloatArray, second: FloatArray) -> tuple[float, float]:
     return float(pvalue[0]), float(weighted_z(a, b))
 
 
-def _count_pvalues(counts: FloatArray, axis: Axis, rng: np.random.Generator, *, centre: bool) -> FloatArray:
+def tied_in_cells(axis: Axis, *, centre: bool) -> bool:
     """Rows of a cell are tied if they lie at its middle, or if the cell is a single value."""
-    points = axis.column.points if axis.column.is_numeric else axis.slots
-    if centre or points == axis.slots:
+    return centre or _points(axis) == axis.slots
+
+
+def _points(axis: Axis) -> int | None:
+    return axis.column.points if axis.column.is_numeric else axis.slots
+
+
+def _count_pvalues(counts: FloatArray, axis: Axis, rng: np.random.Generator, *, centre: bool) -> FloatArray:
+    points = _points(axis)
+    if tied_in_cells(axis, centre=centre):
         return ordinary_pvalues(counts, rng, centre=True)
     if points is None or points > MAX_POINTS:
         return ordinary_pvalues(counts, rng, centre=False, max_sorted=MAX_RANKED)

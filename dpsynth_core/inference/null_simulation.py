@@ -24,7 +24,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from dpsynth_core.arrays import FloatArray
+from dpsynth_core.arrays import BoolArray, FloatArray
 from dpsynth_core.inference.histograms import HistogramLaw
 from dpsynth_core.inference.nuisance import Nuisance, rounded_sizes
 from dpsynth_core.mechanisms.partition.axis import Axis
@@ -36,6 +36,8 @@ from dpsynth_core.table.private_table import PrivateTable
 STAGE = "Simulating releases without a difference"
 ESTIMATION_ROUNDS, ESTIMATION_RUNS = 3, 6
 """Rounds of the estimation by simulation, and releases in each of them where the mechanism runs."""
+MAX_BATCHES = 8
+"""Times as many releases as asked for, where few leave something to test."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +48,23 @@ class Findings:
     """Of the ordinary test; not a number where there is nothing to test."""
     statistics: FloatArray
     """Whose distribution over null releases calibrates the test; 0 where there is nothing to test."""
+
+    @property
+    def tested(self) -> BoolArray:
+        """Where there was something to test."""
+        return ~np.isnan(self.pvalues)
+
+    def tested_statistics(self, question: int) -> FloatArray:
+        """Of the tables that left something to test for one question."""
+        return np.asarray(self.statistics[self.tested[:, question], question])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Findings]) -> Findings:
+        """Of several batches of tables."""
+        return cls(
+            pvalues=np.concatenate([part.pvalues for part in parts]),
+            statistics=np.concatenate([part.statistics for part in parts]),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,12 +112,17 @@ class NullSimulator(ABC):
     """Rows of the original."""
     observed: FloatArray
     """The real release, as counts by group and value."""
-    statistics: FloatArray
-    """Of the real release, one for each question."""
+    found: Findings
+    """In the real release, one entry for each question."""
     quick: bool
     """Whether thousands of releases take no longer than a second."""
     hides_cells: bool = False
     """Whether cells below a threshold are emptied, so that a single cell that was kept may stand for several."""
+
+    @property
+    def statistics(self) -> FloatArray:
+        """Of the real release, one for each question."""
+        return self.found.statistics
 
     @abstractmethod
     def run(
@@ -132,20 +156,31 @@ class NullSimulator(ABC):
             progress(STAGE, i / len(nulls))
             yield self.run(null, tables, rng)
 
+    def run_tested(
+        self, null: Nuisance, tables: int, rng: np.random.Generator, progress: Progress = no_progress
+    ) -> NullReleases:
+        """That many releases of one null; where a release is array arithmetic, several times as many if less than half
+        of them leave something to test where the real one does."""
+        parts = [self.run(null, tables, rng, progress)]
+        wanted = self.found.tested if self.found.tested.any() else np.ones_like(self.found.tested)
+        while self.quick and len(parts) < MAX_BATCHES:
+            tested = sum(part.found.tested[:, wanted].sum(axis=0) for part in parts)
+            if np.min(tested) >= tables / 2:
+                break
+            parts.append(self.run(null, tables, rng))
+        return joined(parts)
+
     def rates(self, null: Nuisance, tables: int, rng: np.random.Generator, alpha: float) -> FloatArray:
-        """Share of null releases on which the ordinary test reports a difference, for each question."""
-        pvalues = self.run(null, tables, rng).found.pvalues
-        return np.asarray((pvalues <= alpha).mean(axis=0), dtype=np.float64)
+        """Share of null releases that can be tested on which the ordinary test reports a difference, by question."""
+        found = self.run(null, tables, rng).found
+        return np.asarray((found.pvalues <= alpha).sum(axis=0) / found.tested.sum(axis=0), dtype=np.float64)
 
 
 def joined(parts: Sequence[NullReleases]) -> NullReleases:
     """Several batches of releases as one."""
     return NullReleases(
         counts=np.concatenate([part.counts for part in parts]),
-        found=Findings(
-            pvalues=np.concatenate([part.found.pvalues for part in parts]),
-            statistics=np.concatenate([part.found.statistics for part in parts]),
-        ),
+        found=Findings.joined([part.found for part in parts]),
     )
 
 

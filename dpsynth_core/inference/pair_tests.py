@@ -10,10 +10,11 @@ import pandas as pd
 
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.inference.calibrated import CalibratedMannWhitney, calibrate
-from dpsynth_core.inference.experiments import ALPHA
 from dpsynth_core.inference.group_comparison import GroupComparison, ordered
 from dpsynth_core.inference.mann_whitney import GroupsError, MannWhitney
 from dpsynth_core.inference.multiplicity import benjamini_hochberg, holm
+from dpsynth_core.inference.simulated_pvalues import ALPHA
+from dpsynth_core.inference.stated_risk import TOO_FEW_TO_CALIBRATE
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.runs.synthesize import Release
 from dpsynth_core.table.private_table import PrivateTable
@@ -39,9 +40,9 @@ class PairTest:
 
     @property
     def pvalue(self) -> float | None:
-        """The one that counts: calibrated where there is one, else ordinary."""
+        """The one that counts: calibrated where that was asked for, else ordinary."""
         test = self.calibrated or self.synthetic
-        return None if test is None else test.pvalue
+        return None if test is None or self.problem else test.pvalue
 
     def row(self) -> dict[str, Any]:
         ordinary = self.synthetic
@@ -130,16 +131,21 @@ def all_pairs(
     tests = [_test(comparison, synthetic) for comparison in comparisons]
     possible = [i for i, (test, _) in enumerate(tests) if test is not None]
     chosen = [comparisons[i] for i in possible]
-    outcomes: list[CalibratedMannWhitney] = []
+    found: dict[int, CalibratedMannWhitney] = {}
     if calibrated and chosen:
         outcomes = calibrate(
             release, chosen, synthetic, simulations=simulations, seed=seed, progress=progress, workers=workers
         )
-    found = dict(zip(possible, outcomes, strict=False))
-    ordinary = [test.pvalue for test, _ in tests if test is not None]
-    pvalues = [test.pvalue for test in outcomes] or ordinary
-    by_holm = dict(zip(possible, holm(pvalues), strict=True))
-    by_bh = dict(zip(possible, benjamini_hochberg(pvalues), strict=True))
+        found = {i: outcome for i, outcome in zip(possible, outcomes, strict=True) if outcome is not None}
+        tests = [
+            (test, problem or ("" if i in found else TOO_FEW_TO_CALIBRATE)) for i, (test, problem) in enumerate(tests)
+        ]
+    counting: dict[int, MannWhitney | CalibratedMannWhitney] = {**found}
+    if not calibrated:
+        counting = {i: test for i, (test, _) in enumerate(tests) if test is not None}
+    pvalues = [test.pvalue for test in counting.values()]
+    by_holm = dict(zip(counting, holm(pvalues), strict=True))
+    by_bh = dict(zip(counting, benjamini_hochberg(pvalues), strict=True))
     rows = None if original is None else original.rows()
     pairs = [
         PairTest(

@@ -13,7 +13,7 @@ NORMAL_QUANTILE = 1.959963984540054
 
 @dataclass(frozen=True, kw_only=True)
 class Proportion:
-    """How often something happened, with Wilson's 95% interval.
+    """How often something happened, with Wilson's 95% interval: anything from 0 to 1 where nothing was tried.
 
     Example:
         >>> share = Proportion(count=50, reps=1000)
@@ -42,6 +42,8 @@ class Proportion:
 
     @cached_property
     def _interval(self) -> tuple[float, float]:
+        if not self.reps:
+            return 0.0, 1.0
         from scipy.stats import binomtest  # noqa: PLC0415  slow to import, and few need an interval
 
         ends = binomtest(self.count, self.reps).proportion_ci(CONFIDENCE, method="wilson")

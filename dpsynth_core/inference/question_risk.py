@@ -17,15 +17,17 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.null_simulators import simulator_of
 from dpsynth_core.inference.plausible_nulls import risk_range
 from dpsynth_core.inference.question import OrdinaryFinding, Question
+from dpsynth_core.inference.simulated_pvalues import ALPHA
 from dpsynth_core.inference.stated_risk import (
-    ALPHA,
     BORDERLINE,
     CALIBRATED_FOLLOWS,
     MAX_SECONDS,
     SEED,
+    TOO_FEW_TO_CALIBRATE,
     TOO_SLOW_TO_CALIBRATE,
     RiskStage,
     StatedRisk,
+    range_of,
     shown_pvalue,
     verdict_of,
 )
@@ -61,7 +63,7 @@ class QuestionRisk(StatedRisk):
 
     @property
     def offers_calibrated(self) -> bool:
-        return self.calibrated is not None or (not self.last and not self.nothing_to_test)
+        return self.calibrated is not None or self.problem == CALIBRATED_FOLLOWS
 
     @property
     def nothing_to_test(self) -> bool:
@@ -126,12 +128,13 @@ def question_risk(
     except DPSynthError as error:
         return replace(blank, problem=str(error))
     found = risk_range(simulator, stated.effort, alpha=ALPHA, rng=stated.rng(), progress=progress)
-    ends = found.ends()
+    rates = found.rates()
+    low, high = range_of(rates)
     risk = replace(
         blank,
-        low=ends[0].low,
-        high=ends[1].high,
-        verdict=verdict_of(ends),
+        low=low,
+        high=high,
+        verdict=verdict_of(rates),
         simulations=found.releases,
         stage=stated.stage,
         last=stated.last,
@@ -141,6 +144,8 @@ def question_risk(
     if not stated.effort.calibrates:
         return replace(risk, problem=TOO_SLOW_TO_CALIBRATE if risk.last else CALIBRATED_FOLLOWS)
     centre, spread, pvalue = (float(each[0]) for each in (found.centres, found.spreads, found.pvalues))
+    if math.isnan(pvalue):
+        return replace(risk, problem=TOO_FEW_TO_CALIBRATE)
     if not simulator.quick:
         near = abs(float(simulator.statistics[0]) - centre) < FAR * spread
         if abs(centre) > MAX_BIAS * spread or (pvalue <= ALPHA and near and risk.verdict != "sound"):

@@ -20,6 +20,7 @@ from dpsynth_core.inference.null_simulators import row_simulator
 from dpsynth_core.inference.plausible_nulls import PlausibleNulls, false_reports
 from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.inference.row_simulator import RowSimulator
+from dpsynth_core.inference.stated_risk import range_of
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.progress import Progress
 from dpsynth_core.runs.synthesize import Release
@@ -62,12 +63,12 @@ class _Trial:
     def rates(self, simulator: NullSimulator, *, factor: int = 1) -> tuple[float, float]:
         """The range over the nulls, with so many times their rows."""
         releases = COUNT_RELEASES if simulator.quick else self._row_releases(simulator)
-        counts = []
+        rates = []
         for null in self.nulls:
             grown = Nuisance(sizes=null.sizes * factor, chances=null.chances)
-            reported = false_reports(simulator.run(grown, releases, self.rng), self.alpha)
-            counts.append(int(reported[:, -1].sum()))
-        return _range(counts, releases)
+            reported, tested = false_reports(simulator.run(grown, releases, self.rng).found, self.alpha)
+            rates.append(Proportion(count=int(reported[-1]), reps=int(tested[-1])))
+        return range_of(rates)
 
     def _row_releases(self, simulator: NullSimulator) -> int:
         assert isinstance(simulator, RowSimulator)  # noqa: S101  there are two kinds
@@ -79,16 +80,13 @@ class _Trial:
         assert isinstance(simulator.test, GroupTest)  # noqa: S101  asked for by its caller
         law, (first, second) = simulator.cells.law, simulator.test.comparisons[0].codes
         indices = GroupIndices(first=first, second=second, values=simulator.cells.value.slots)
-        counts = []
+        rates = []
         for null in self.nulls:
             released = law.run(null.draw(CALIBRATED, self.rng), self.rng)
             pvalues = count_pvalues(simulator, indices, released, CALIBRATING, self.rng)
-            counts.append(int((pvalues <= self.alpha).sum()))
-        return _range(counts, CALIBRATED)
-
-
-def _range(counts: Sequence[int], reps: int) -> tuple[float, float]:
-    return Proportion(count=min(counts), reps=reps).low, Proportion(count=max(counts), reps=reps).high
+            answered = int((~np.isnan(pvalues)).sum())
+            rates.append(Proportion(count=int((pvalues <= self.alpha).sum()), reps=answered))
+        return range_of(rates)
 
 
 def advise(
@@ -116,10 +114,10 @@ def advise(
         others: Whether to run other mechanisms too, which takes longest.
         progress: Told the share that is done; raises to cancel.
     """
-    trial = _Trial(nulls=found.extreme(found.rates.shape[1] - 1), rng=rng, alpha=alpha)
+    trial = _Trial(nulls=found.extreme(-1), rng=rng, alpha=alpha)
     advice: list[Advice] = []
     progress(STAGE, 0.0)
-    if isinstance(simulator, CountSimulator) and isinstance(simulator.test, GroupTest) and found.rates.shape[1] == 1:
+    if isinstance(simulator, CountSimulator) and isinstance(simulator.test, GroupTest) and found.questions == 1:
         low, high = trial.calibrated(simulator)
         advice.append(
             Advice(remedy="calibrated", title="Use the calibrated test", short="calibrated test", low=low, high=high)

@@ -56,8 +56,8 @@ class RowSimulator(NullSimulator):
     quick = False
 
     @cached_property
-    def statistics(self) -> FloatArray:  # type: ignore[override]
-        return self.test.on_rows(self.base.rows()).statistics
+    def found(self) -> Findings:  # type: ignore[override]
+        return self.test.on_rows(self.base.rows())
 
     @cached_property
     def observed(self) -> FloatArray:  # type: ignore[override]

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from dpsynth_core.inference.count_simulator import count_cells_of
+from dpsynth_core.inference.efforts import COUNT_EFFORTS, ROW_EFFORTS, Effort
 from dpsynth_core.inference.null_simulation import NullSimulator, NullTest
 from dpsynth_core.inference.null_simulators import NotSimulatedError, stated_budget
-from dpsynth_core.inference.plausible_nulls import COUNT_EFFORTS, ROW_EFFORTS, Effort
 from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.inference.row_simulator import RowSimulator
+from dpsynth_core.inference.simulated_pvalues import ALPHA
 from dpsynth_core.runs.synthesize import Release
 
 RiskVerdict: TypeAlias = Literal["sound", "inflated", "unknown"]
-ALPHA = 0.05
-"""Significance level of the analysts."""
 SOUND = 0.08
 """Rate of false discoveries up to which an ordinary test is called sound: the level and a margin for simulation."""
 MAX_SECONDS = 600.0
@@ -33,6 +33,10 @@ BORDERLINE = (
 )
 """Where an ordinary test is sound and both disagree."""
 CALIBRATED_FOLLOWS = "The calibrated one comes with the next figure."
+TOO_FEW_TO_CALIBRATE = (
+    "There is no calibrated p-value: releases of tables like this one seldom leave anything to test, so too few of "
+    "them could be simulated. Ask for more epsilon, fewer cells, or another mechanism."
+)
 TOO_SLOW_TO_CALIBRATE = "There is no calibrated one: repeating this mechanism often enough takes too long."
 
 
@@ -41,7 +45,8 @@ class StatedRisk(ABC):
     """How far a low p-value on a release can be trusted."""
 
     low: float
-    """Rate of false discoveries under the most favourable null that the release leaves plausible; 0 if not known."""
+    """Rate of false discoveries under the most favourable null that the release leaves plausible, among releases that
+    leave something to test; 0 if not known."""
     high: float
     """The same under the least favourable one; 1 if not known."""
     verdict: RiskVerdict
@@ -126,16 +131,23 @@ def shown_pvalue(pvalue: float) -> str:
     return f"{pvalue:.2g}" if pvalue >= 0.0001 else "below 0.0001"
 
 
-def verdict_of(ends: tuple[Proportion, Proportion]) -> RiskVerdict:
-    """From the bad end: sound if all of its interval is, inflated if it is above the level for certain.
+def range_of(rates: Sequence[Proportion]) -> tuple[float, float]:
+    """Of the rates under all nulls, each with its Monte-Carlo error."""
+    return min(rate.low for rate in rates), max(rate.high for rate in rates)
 
-    For certain means three standard errors: the bad end is the highest of several simulated rates.
+
+def verdict_of(rates: Sequence[Proportion]) -> RiskVerdict:
+    """From the bad end: sound if the intervals of all rates are, inflated if one is above the level for certain.
+
+    For certain means three standard errors: it is the highest of several simulated rates.
     """
-    _, high = ends
-    if high.high <= SOUND:
+    if range_of(rates)[1] <= SOUND:
         return "sound"
-    certain = ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / high.reps)
-    return "inflated" if high.estimate > certain else "unknown"
+    return "inflated" if any(map(_above_level, rates)) else "unknown"
+
+
+def _above_level(rate: Proportion) -> bool:
+    return rate.reps > 0 and rate.estimate > ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / rate.reps)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import erfc
 
-from dpsynth_core.arrays import FloatArray, IntArray
+from dpsynth_core.arrays import BoolArray, FloatArray, IntArray
 from dpsynth_core.inference.mann_whitney import EXACT_UP_TO, mann_whitney_counts
 from dpsynth_core.inference.null_law import exact_pvalue
 
@@ -48,6 +48,15 @@ def _won(key: IntArray, sizes: IntArray) -> IntArray:
     won: IntArray = running[ends] - running[starts] - before * (members[ends] - members[starts])
     won *= 2
     return won
+
+
+def testable(released: FloatArray, *, centre: bool) -> BoolArray:
+    """Which released tables of counts leave something to test: both groups, and more than one value.
+
+    Rows that lie anywhere in their cell differ even if all are in one.
+    """
+    tests = mann_whitney_counts(released[:, 0], released[:, 1], degenerate="one")
+    return tests.defined if centre else tests.n1 * tests.n2 > 0
 
 
 def ordinary_pvalues(

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.errors import check_int
-from dpsynth_core.inference.calibrated import CalibratedMannWhitney, calibrate
+from dpsynth_core.inference.calibrated import CalibratedMannWhitney, calibrated_mann_whitney
 from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.mann_whitney import MannWhitney
 from dpsynth_core.inference.populations import GROUP, VALUE, populations
@@ -90,7 +90,9 @@ def replay_false_discovery(
     def released(title: str, mechanism: PerturbedHistogram | SmoothedHistogram) -> tuple[Release, FalseDiscoveryTable]:
         release = synthesize(private, mechanism, epsilon=epsilon, seed=int(rng.integers(2**62)))
         table = release.sample()
-        (test,) = calibrate(release, [comparison], table, simulations=simulations, seed=int(rng.integers(2**62)))
+        test = calibrated_mann_whitney(
+            release, value=VALUE, group=GROUP, table=table, simulations=simulations, seed=int(rng.integers(2**62))
+        )
         return release, FalseDiscoveryTable(title=title, table=table, ordinary=test.ordinary, calibrated=test)
 
     first, perturbed = released("perturbed histogram", PerturbedHistogram(placement="centre"))

@@ -14,14 +14,25 @@ import dpsynth_core as dp
 from dpsynth_core.inference.calibrated import CalibratedMannWhitney
 from dpsynth_core.inference.count_simulator import CountSimulator, count_cells_of
 from dpsynth_core.inference.discovery_risk import DiscoveryRisk, private_discovery_risk
+from dpsynth_core.inference.efforts import COUNT_EFFORTS, ROW_EFFORTS
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.mann_whitney import mann_whitney
 from dpsynth_core.inference.nuisance import Nuisance
 from dpsynth_core.inference.null_simulators import NotSimulatedError, row_simulator, simulator_of
-from dpsynth_core.inference.plausible_nulls import COUNT_EFFORTS, ROW_EFFORTS, is_plausible, risk_range, summaries
+from dpsynth_core.inference.plausible_nulls import is_plausible, risk_range, summaries
 from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.inference.row_simulator import RowSimulator
-from dpsynth_core.inference.stated_risk import QUICK_SECONDS, RiskVerdict, expected_seconds, of_100, verdict_of
+from dpsynth_core.inference.stated_risk import (
+    CALIBRATED_FOLLOWS,
+    QUICK_SECONDS,
+    TOO_FEW_TO_CALIBRATE,
+    TOO_SLOW_TO_CALIBRATE,
+    RiskVerdict,
+    expected_seconds,
+    of_100,
+    range_of,
+    verdict_of,
+)
 
 BINS = 20
 GROUP = {"name": "group", "kind": "categorical", "categories": ["a", "b"], "public": True}
@@ -85,7 +96,7 @@ def test_the_range_holds_the_true_rate(key: str, parameters: dict, n: int, share
 
 def test_one_kept_cell_may_stand_for_several() -> None:
     """All values in 4 of 100 cells, each near the threshold: a release that kept one of them says nothing of the rest,
-    and the true rate, 39%, must not be excluded because only wider or narrower shapes were tried."""
+    and the true rate, two in three, must not be excluded because only wider or narrower shapes were tried."""
     bins, n = 100, 100
     schema = schema_of(GROUP, {**VALUE, "bins": bins})
     observed = np.zeros((2, bins))
@@ -101,9 +112,30 @@ def test_one_kept_cell_may_stand_for_several() -> None:
     law = Nuisance(sizes=np.array([[50, 50]]), chances=np.repeat([0.25, 0.0], [4, bins - 4])[None])
     truth = float(simulator.rates(law, 2000, np.random.default_rng(5), 0.05)[0])
     found = risk_range(simulator, COUNT_EFFORTS[-1], alpha=0.05, rng=np.random.default_rng(6))
-    low, high = found.ends()
-    assert truth > 0.3
-    assert low.low <= truth <= high.high + 0.02
+    low, high = range_of(found.rates())
+    assert truth > 0.6
+    assert low <= truth <= high
+
+
+def test_the_rate_is_that_of_releases_that_leave_something_to_test() -> None:
+    """A threshold empties the smaller group in six of seven releases; of the rest, a quarter report a difference."""
+    shape = np.exp(-(((np.arange(100) + 0.5) / 100 - 0.5) ** 2) / (2 * 0.02**2))
+    columns = schema_of(GROUP, {**VALUE, "bins": 100})
+    private = dp.PrivateTable(null_table(100, 0.2, 14, shape / shape.sum()), columns)
+    for seed in range(40):
+        release = dp.synthesize(private, dp.MECHANISMS["kd_grid"](), epsilon=1, seed=seed)
+        table = release.sample()
+        if table["group"].nunique() == 2:
+            break
+    simulator = simulator_of(release, GroupTest.of(columns, value="value", group="group"), table)
+    law = Nuisance(sizes=np.array([[20, 80]]), chances=(shape / shape.sum())[None])
+    found = simulator.run(law, 4000, np.random.default_rng(5)).found
+    assert 0.05 < found.tested.mean() < 0.3
+    true = float(simulator.rates(law, 4000, np.random.default_rng(5), 0.05)[0])
+    assert true > 0.15 > (found.pvalues <= 0.05).mean()
+    risk = dp.discovery_risk(release, value="value", group="group", table=table, stage=0, advice=False)
+    assert risk.low <= true <= risk.high
+    assert risk.verdict != "sound"
 
 
 def test_what_the_old_panel_called_sound_is_called_inflated() -> None:
@@ -173,6 +205,10 @@ def test_the_verdict_comes_from_the_bad_end() -> None:
     assert verdict(90, 110) == "sound"
     assert verdict(100, 900) == "inflated"
     assert verdict(3, 5, reps=50) == "unknown"  # too few simulations to tell
+    # A null of which nothing could be tested leaves everything open, but does not hide one that is bad for certain.
+    nothing, bad, good = (Proportion(count=count, reps=reps) for count, reps in ((0, 0), (900, 2000), (100, 2000)))
+    assert verdict_of([good, nothing]) == "unknown"
+    assert verdict_of([bad, nothing]) == "inflated"
 
 
 @pytest.mark.parametrize(
@@ -187,8 +223,9 @@ def test_sentences_do_not_contradict_the_verdict(low: float, high: float, judged
         low=low,
         high=high,
         verdict=judged,
-        ordinary=None,
+        ordinary=mann_whitney([1.0, 2, 3], [2.0, 3, 4]),
         calibrated=None,
+        problem=CALIBRATED_FOLLOWS,
         simulations=100,
         last=False,
     )
@@ -198,7 +235,10 @@ def test_sentences_do_not_contradict_the_verdict(low: float, high: float, judged
     assert ("means about what it says" in meaning) == (judged == "sound")
     assert ("calibrated test" in meaning) == (judged == "inflated")
     # Nobody is sent to a test that will never be there.
-    assert "calibrated test" not in replace(risk, last=True).sentences[1]
+    for problem in (TOO_SLOW_TO_CALIBRATE, TOO_FEW_TO_CALIBRATE):
+        without = replace(risk, problem=problem)
+        assert "calibrated test" not in without.sentences[1]
+        assert problem in without.tests_sentence
 
 
 @pytest.mark.parametrize(("ordinary", "calibrated"), [(0.03, 0.08), (0.08, 0.03)])

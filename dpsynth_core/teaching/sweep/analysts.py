@@ -24,9 +24,10 @@ from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.nuisance import Nuisance
 from dpsynth_core.inference.null_simulation import NullSimulator, shares_of
 from dpsynth_core.inference.null_simulators import original_simulator
+from dpsynth_core.inference.plausible_nulls import false_reports
 from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.inference.row_simulator import RowSimulator
-from dpsynth_core.inference.stated_risk import ALPHA
+from dpsynth_core.inference.simulated_pvalues import ALPHA
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.progress import Progress, no_progress, share_of
@@ -97,7 +98,8 @@ class AnalystPanel:
         return cls(mechanism=mechanism, budget=budget, test=test, each=each, seconds=seconds, problem=problem)
 
     def rates(self, private: PrivateTable, seed: int, progress: Progress = no_progress) -> dict[str, Band]:
-        """Shares of analysts who report a difference that does not exist, and who miss one of a standard deviation."""
+        """Shares of analysts who report a difference that does not exist, of those whose table leaves something to
+        test, and of analysts who miss one of a standard deviation."""
         if not self.each:
             return {}
         comparison = self.test.comparisons[0]
@@ -105,15 +107,18 @@ class AnalystPanel:
             raise DPSynthError("One of the two groups to be compared is empty.")
         simulator = original_simulator(private, self.mechanism, self.budget, self.test)
         null, rng = shares_of(simulator.counted(private)[None], private.n), np.random.default_rng(seed)
-        false = self._reported(simulator, null, rng, share_of(progress, 0.0, 0.5))
-        found = self._reported(moved(simulator), null, rng, share_of(progress, 0.5, 1.0))
-        return {"type_one": Band.of_rate(false), "type_two": Band.of_rate(found.complement)}
+        false, tested = self._reported(simulator, null, rng, share_of(progress, 0.0, 0.5))
+        found, _ = self._reported(moved(simulator), null, rng, share_of(progress, 0.5, 1.0))
+        missed = Proportion(count=self.each - found, reps=self.each)
+        rates = {"type_one": Proportion(count=false, reps=tested)} if tested else {}
+        return {name: Band.of_rate(rate) for name, rate in (rates | {"type_two": missed}).items()}
 
     def _reported(
         self, simulator: NullSimulator, null: Nuisance, rng: np.random.Generator, progress: Progress
-    ) -> Proportion:
-        pvalues = simulator.run(null, self.each, rng, progress).found.pvalues[:, 0]
-        return Proportion(count=int((pvalues <= ALPHA).sum()), reps=self.each)
+    ) -> tuple[int, int]:
+        """How many report a difference, and how many have something to test."""
+        (reported,), (tested,) = false_reports(simulator.run(null, self.each, rng, progress).found, ALPHA)
+        return int(reported), int(tested)
 
 
 class MovedCounts(CountSimulator):

@@ -1,0 +1,172 @@
+"""Type I error of the calibrated Mann-Whitney test, over the cells of ``benchmarks.discovery_risk``.
+
+    python -m benchmarks.calibrated_level --results level.csv [--cells 100] [--releases 400] [--mechanisms kd_grid,...]
+
+In every cell the test is tried on releases, of tables without a difference, that leave something to test: 100 of them,
+and 100 more each time, up to ``--releases``, as long as the interval of its rate of false reports reaches above 0.07.
+The rate is that among its answers; how often it said that it cannot tell is kept beside it. What is finished is
+appended to the file at once and is not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.discovery_risk import (
+    BINS,
+    COUNTED,
+    MAX_BATCHES,
+    GridCell,
+    append,
+    finished,
+    null_release,
+    rng_of,
+    schema,
+    truth,
+    unfinished,
+)
+from dpsynth_core.arrays import FloatArray
+from dpsynth_core.inference.calibrated import calibrate, count_pvalues
+from dpsynth_core.inference.count_simulator import CountSimulator
+from dpsynth_core.inference.group_test import GroupTest
+from dpsynth_core.inference.histograms import GroupIndices
+from dpsynth_core.inference.null_simulators import simulator_of
+from dpsynth_core.inference.proportions import Proportion
+from dpsynth_core.inference.simulated_pvalues import ALPHA
+from dpsynth_core.inference.u_statistics import testable
+
+CALIBRATED_MAX = 0.07
+BATCH = 100
+"""Releases that are tried at a time."""
+SIMULATIONS = 99
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibratedResult:
+    """How often the calibrated test was wrong in one cell."""
+
+    mechanism: str
+    shape: str
+    share: float
+    n: int
+    epsilon: float
+    reported: int
+    """Releases with a calibrated p-value of 0.05 or less."""
+    answered: int
+    """Releases with a calibrated p-value."""
+    tested: int
+    """Releases that left something to test: on the others of these, the test said that it cannot tell."""
+    releases: int
+    """Drawn for that."""
+    seconds: float
+    """Processor time."""
+
+    @property
+    def type_one(self) -> Proportion:
+        """Of the releases with an answer."""
+        return Proportion(count=self.reported, reps=self.answered)
+
+
+def run_calibrated(cell: GridCell, repetitions: int) -> CalibratedResult:
+    """The test on releases of tables without a difference that leave something to test.
+
+    More are drawn, up to so many, as long as the interval of the rate reaches above what is allowed.
+    """
+    rng, started = rng_of(cell, 2), time.process_time()
+    tried = _counted_pvalues if cell.mechanism in COUNTED else _run_pvalues
+    reported = answered = tested = releases = 0
+    while tested < repetitions:
+        pvalues, drawn = tried(cell, min(BATCH, repetitions), rng)
+        reported, tested = reported + int((pvalues <= ALPHA).sum()), tested + len(pvalues)
+        answered, releases = answered + int((~np.isnan(pvalues)).sum()), releases + drawn
+        if not len(pvalues) or Proportion(count=reported, reps=answered).high <= CALIBRATED_MAX:
+            break
+    seconds = time.process_time() - started
+    return CalibratedResult(
+        **asdict(cell), reported=reported, answered=answered, tested=tested, releases=releases, seconds=seconds
+    )
+
+
+def _counted_pvalues(cell: GridCell, wanted: int, rng: np.random.Generator) -> tuple[FloatArray, int]:
+    """On that many releases that can be tested, where releases are known by their counts; and how many were drawn."""
+    release = null_release(cell, rng)
+    table = release.sample()
+    simulator = simulator_of(release, GroupTest.of(schema(), value="value", group="group"), table)
+    assert isinstance(simulator, CountSimulator)
+    law = simulator.cells.law
+    kept: list[FloatArray] = []
+    drawn = 0
+    while drawn < MAX_BATCHES * wanted and sum(map(len, kept)) < wanted:
+        counts = law.run(truth(cell).draw(wanted, rng), rng)
+        kept.append(counts[testable(counts, centre=law.centre)])
+        drawn += wanted
+    released = np.concatenate(kept)[:wanted]
+    indices = GroupIndices(values=BINS)
+    return count_pvalues(simulator, indices, released, SIMULATIONS, rng), drawn
+
+
+def _run_pvalues(cell: GridCell, wanted: int, rng: np.random.Generator) -> tuple[FloatArray, int]:
+    """The same where the mechanism must run, by the test as it is; releases with nothing to test are left out."""
+    comparison = GroupTest.of(schema(), value="value", group="group").comparisons[0]
+    pvalues, drawn = [], 0
+    while drawn < 2 * wanted and len(pvalues) < wanted:
+        release, drawn = null_release(cell, rng), drawn + 1
+        table = release.sample()
+        if not all(map(len, comparison.split(table))):
+            continue
+        seed = int(rng.integers(2**62))
+        (found,) = calibrate(release, [comparison], table, simulations=SIMULATIONS, seed=seed, workers=1)
+        pvalues.append(float("nan") if found is None else found.pvalue)
+    return np.array(pvalues), drawn
+
+
+def load_calibrated(path: Path) -> Iterator[CalibratedResult]:
+    for row in finished(path, CalibratedResult):
+        numbers = {name: float(row[name]) for name in ("share", "epsilon", "seconds")}
+        whole = {name: int(row[name]) for name in ("n", "reported", "answered", "tested", "releases")}
+        yield CalibratedResult(mechanism=row["mechanism"], shape=row["shape"], **numbers, **whole)
+
+
+def calibrated_summary(results: Sequence[CalibratedResult]) -> str:
+    """The requirement for each mechanism, and the cells that come worst."""
+    lines = []
+    for mechanism in dict.fromkeys(one.mechanism for one in results):
+        own = [one for one in results if one.mechanism == mechanism]
+        answering = [one for one in own if one.answered]
+        above = [one for one in answering if one.type_one.estimate > CALIBRATED_MAX]
+        pooled = Proportion(count=sum(one.reported for one in own), reps=sum(one.answered for one in own))
+        lines.append(
+            f"{mechanism}: {len(own)} cells, {len(answering)} with an answer, {len(above)} above {CALIBRATED_MAX:g}; "
+            f"{pooled.count} false reports in {pooled.reps:,} answers ({pooled}), "
+            f"{sum(one.tested - one.answered for one in own):,} withheld"
+        )
+        worst = sorted(answering, key=lambda one: -one.type_one.estimate)[:3]
+        lines += [
+            f"  {one.shape}, {one.share:.0%} of {one.n:,} rows, epsilon {one.epsilon:g}: {one.reported} of "
+            f"{one.answered} ({one.type_one}), {one.tested} tested of {one.releases} releases"
+            for one in worst
+        ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run cells that are not finished yet, then say what holds."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", type=Path, required=True, help="a CSV file; what is in it is not run again")
+    parser.add_argument("--cells", type=int, default=10**6, help="how many more to run")
+    parser.add_argument("--releases", type=int, default=400, help="tried in a cell at most")
+    parser.add_argument("--mechanisms", default=",".join(COUNTED))
+    chosen = parser.parse_args()
+    for cell in unfinished(chosen.results, CalibratedResult, chosen.mechanisms)[: chosen.cells]:
+        append(chosen.results, run_calibrated(cell, chosen.releases))
+    print(calibrated_summary(list(load_calibrated(chosen.results))))
+
+
+if __name__ == "__main__":
+    main()
