@@ -93,6 +93,10 @@ class LedgerError(DPSynthError):
     """The ledger was asked for something that its records do not allow."""
 
 
+class RoleError(LedgerError):
+    """Somebody was about to do what their roles do not let them do; nothing was recorded."""
+
+
 def check_int(parameter: str, value: object, low: int, high: int, *, optional: bool = False) -> None:
     """Refuse anything but a whole number in a range (or, where that means "choose for me", None)."""
     if value is None and optional:

@@ -48,7 +48,7 @@ with errors_shown("The ledger cannot be used."):
     show_products(session, run)
 
     st.header("Decision", anchor=False)
-    ask_decision(session, run, found)
+    ask_decision(session, run, found, decisions)
     show_history(run, decisions, public_only=found.public_only)
 
     st.header("Downloads", anchor=False)

@@ -13,7 +13,9 @@ from dpsynth_core.cli.terminal import hint, read_schema
 from dpsynth_core.errors import DPSynthError, IntakeError, ParameterError
 from dpsynth_core.ledger.accounts import Account, Details
 from dpsynth_core.ledger.file_fingerprint import file_fingerprints
-from dpsynth_core.ledger.ledger import Ledger, LedgerCharge, installed_ledger
+from dpsynth_core.ledger.ledger import Ledger, installed_ledger
+from dpsynth_core.ledger.ledger_charge import LedgerCharge
+from dpsynth_core.ledger.people import at_the_shell
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.privacy.budget import Budget, format_amount
 from dpsynth_core.table.file_layout import FileLayout, layout_of
@@ -94,7 +96,7 @@ class Payer:
         """Where the file's account is, or will be."""
         settings = Settings.from_environment()
         key = settings.installation_key()
-        ledger = installed_ledger(settings)
+        ledger = installed_ledger(settings, by=at_the_shell())
         return cls(ledger=ledger, fingerprint=ledger.known_name(file_fingerprints(content, key)))
 
     @property

@@ -17,7 +17,7 @@ from dpsynth_core.cli.original_file import NOTHING_CHARGED, OriginalFile, Payer,
 from dpsynth_core.cli.terminal import Bar, new_file, say
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.ledger.accounts import Details
-from dpsynth_core.ledger.ledger import LedgerCharge
+from dpsynth_core.ledger.ledger_charge import LedgerCharge
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.mechanisms.parameters import Parameter, parameters
 from dpsynth_core.mechanisms.recommend import WHY_RECOMMENDED, recommended

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from dpsynth_core.errors import LedgerError
 from dpsynth_core.ledger.chain import RESTORE
 from dpsynth_core.ledger.paid_comparison import PaidComparison
+from dpsynth_core.ledger.people import Person
 from dpsynth_core.ledger.tables import ACCOUNTS, CHARGES, RESULTS, SETTLEMENTS
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.table.json_text import read_json
@@ -65,6 +66,11 @@ class Entry:
     """Why it was refunded; empty otherwise."""
     details: Details
     """What the caller recorded with it, when it was reserved and when it was committed."""
+
+    @property
+    def by(self) -> Person:
+        """Whoever made the charge; unknown where nobody was signed in."""
+        return Person.from_record(self.details.get("by"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,12 +1,12 @@
 """A chain over everything that the ledger has recorded, which shows when a record was changed, removed or added.
 
-Each record (an account, a charge, its settlement, a reviewer's decision, a first look at private diagnostics) has a
-link: its position, the link before it and the record's values, under a keyed digest (HMAC-SHA-256). Whoever does not
-have the installation key can neither change a record nor take one out. What is missing at the end of the chain is
-noticed by the head (``dpsynth_core/ledger/head.py``).
+Each record (an account, a charge, its settlement, a reviewer's decision, a first look at private diagnostics, a
+submission, a declaration) has a link: its position, the link before it and the record's values, under a keyed digest
+(HMAC-SHA-256). Whoever does not have the installation key can neither change a record nor take one out. What is missing
+at the end of the chain is noticed by the head (``dpsynth_core/ledger/head.py``).
 
 Decisions and looks were not chained at first. A link of kind "format" says that they are, so that a record without a
-link cannot pass as one from before.
+link cannot pass as one from before. Submissions and declarations always were.
 """
 
 from __future__ import annotations
@@ -21,14 +21,33 @@ from typing import Any, Literal, TypeAlias, get_args
 import sqlalchemy as sa
 
 from dpsynth_core.errors import LedgerError
-from dpsynth_core.ledger.tables import ACCOUNTS, CHAIN, CHARGES, DECISIONS, LOOKS, RESULTS, SETTLEMENTS
+from dpsynth_core.ledger.tables import (
+    ACCOUNTS,
+    CHAIN,
+    CHARGES,
+    DECISIONS,
+    DECLARATIONS,
+    LOOKS,
+    RESULTS,
+    SETTLEMENTS,
+    SUBMISSIONS,
+)
 
 FirstKind: TypeAlias = Literal["account", "charge", "settlement"]
-RecordKind: TypeAlias = FirstKind | Literal["decision", "look", "format"]
+RecordKind: TypeAlias = FirstKind | Literal["decision", "look", "format", "submission", "declaration"]
 FIRST_KINDS: tuple[FirstKind, ...] = get_args(FirstKind)
 """What was chained from the beginning."""
-KINDS: tuple[RecordKind, ...] = (*FIRST_KINDS, "decision", "look", "format")
+KINDS: tuple[RecordKind, ...] = (*FIRST_KINDS, "decision", "look", "format", "submission", "declaration")
 FORMAT = "decisions and looks are chained"
+_SIMPLE: dict[RecordKind, tuple[sa.Table, sa.Column[Any]]] = {
+    "account": (ACCOUNTS, ACCOUNTS.c.fingerprint),
+    "charge": (CHARGES, CHARGES.c.id),
+    "decision": (DECISIONS, DECISIONS.c.id),
+    "look": (LOOKS, LOOKS.c.fingerprint),
+    "submission": (SUBMISSIONS, SUBMISSIONS.c.id),
+    "declaration": (DECLARATIONS, DECLARATIONS.c.id),
+}
+"""Records that are one row, and by what each is named."""
 RESTORE = (
     "Nothing can be released until it is restored: stop the app, put the newest backup of the ledger in its place and "
     "run 'python -m dpsynth_core ledger check'. README.md says more under 'If the ledger is refused'."
@@ -198,15 +217,9 @@ def _records(
 
 def _query(kind: RecordKind) -> tuple[sa.Select[Any], sa.Column[Any], sa.Column[Any]]:
     """How to read the records of a kind: the query, whose they are, and by what each is named."""
-    match kind:
-        case "account":
-            return sa.select(ACCOUNTS), ACCOUNTS.c.fingerprint, ACCOUNTS.c.fingerprint
-        case "charge":
-            return sa.select(CHARGES), CHARGES.c.fingerprint, CHARGES.c.id
-        case "decision":
-            return sa.select(DECISIONS), DECISIONS.c.fingerprint, DECISIONS.c.id
-        case "look":
-            return sa.select(LOOKS), LOOKS.c.fingerprint, LOOKS.c.fingerprint
+    if kind in _SIMPLE:
+        table, key = _SIMPLE[kind]
+        return sa.select(table), table.c.fingerprint, key
     joined = SETTLEMENTS.join(CHARGES, CHARGES.c.id == SETTLEMENTS.c.charge).outerjoin(
         RESULTS, RESULTS.c.charge == SETTLEMENTS.c.charge
     )

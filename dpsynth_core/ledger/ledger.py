@@ -20,7 +20,6 @@ import contextlib
 import json
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -35,7 +34,6 @@ from dpsynth_core.ledger.chain import (
     START,
     Chain,
     Link,
-    RecordKind,
     digest_at,
     has_records,
     key_digest,
@@ -43,46 +41,13 @@ from dpsynth_core.ledger.chain import (
 )
 from dpsynth_core.ledger.database import WRITES, create_tables, database, transaction
 from dpsynth_core.ledger.head import Head
+from dpsynth_core.ledger.ledger_charge import LedgerCharge
+from dpsynth_core.ledger.ledger_transaction import LedgerTransaction
+from dpsynth_core.ledger.people import ONE_PERSON, Person
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.ledger.tables import ACCOUNTS, CHARGES, KEYS, RESULTS, SETTLEMENTS, TABLES
 from dpsynth_core.privacy.budget import Budget, format_amount
 from dpsynth_core.table.paid_estimate import PaidEstimate
-
-
-class LedgerCharge:
-    """A charge that is on record and counts as spent, until it is refunded."""
-
-    def __init__(self, ledger: Ledger, entry: Entry, *, fresh: bool) -> None:
-        """Wrap a charge; ``fresh`` is False if it was on record before, so that its run must not draw again."""
-        self.entry, self.fresh, self.has_drawn = entry, fresh, False
-        self.state: ChargeState = entry.state
-        self._ledger = ledger
-
-    @property
-    def id(self) -> int:
-        """Its number in the ledger."""
-        return self.entry.id
-
-    def drawn(self) -> None:
-        """Say that noise is about to be drawn, so that the charge cannot be refunded by a failure from now on.
-
-        Call it before private rows can influence anything that can be seen, a failure included.
-        """
-        if self.state == "refunded":
-            raise LedgerError(f"Charge {self.id} was refunded, so nothing may be drawn for it. Make a new charge.")
-        self.has_drawn = True
-
-    def commit(self, *, result: Details | None = None) -> None:
-        """Record that it was used, and what for if ``result`` says more; repeating it changes nothing."""
-        self._ledger.commit(self.id, result=result)
-        self.state = "committed"
-
-    def refund(self, reason: str) -> None:
-        """Give it back because nothing was drawn; it stays on record. Repeating it changes nothing."""
-        if self.has_drawn:
-            raise LedgerError(f"Noise was drawn for charge {self.id}, so it cannot be refunded. Commit it.")
-        self._ledger.refund(self.id, reason)
-        self.state = "refunded"
 
 
 class Ledger:
@@ -93,7 +58,9 @@ class Ledger:
     or added by anything else is noticed when its account is next read. With a head, so is a ledger that lost its end.
     """
 
-    def __init__(self, url: str, *, key: bytes | None = None, head: Path | None = None) -> None:
+    def __init__(
+        self, url: str, *, key: bytes | None = None, head: Path | None = None, by: Person = ONE_PERSON
+    ) -> None:
         """Connect, creating the tables on first use.
 
         With ``key`` (the installation key) the ledger remembers which key its fingerprints were made with and
@@ -103,7 +70,9 @@ class Ledger:
             url: Of the database.
             key: The installation key.
             head: The file that remembers how far the ledger had come; None where nobody does.
+            by: Whoever enters what is recorded through this object.
         """
+        self.by = by
         self._engine = database(url)
         create_tables(self._engine, TABLES)
         digest = None if key is None else key_digest(key)
@@ -140,6 +109,11 @@ class Ledger:
             if self._find(entry.connection, fingerprint) is None:
                 entry.connection.execute(ACCOUNTS.insert().values(fingerprint=fingerprint, **terms))
                 entry.link("account", fingerprint)
+                entry.admit(fingerprint, "steward", action="open an account")
+                if self.by.known:
+                    entry.declare(
+                        fingerprint, "account", details={"epsilon": terms["epsilon"], "delta": terms["delta"]}
+                    )
         with self.reading() as connection:
             account = self._require(connection, fingerprint)
         if (account.total, account.rows_per_person) == (total, rows_per_person):
@@ -209,7 +183,8 @@ class Ledger:
         """
         run_id = uuid.uuid4().hex if run_id is None else run_id
         _check_text(run_id=run_id, purpose=purpose)
-        values = {"run_id": run_id, "purpose": purpose, "details": _json(details)}
+        who = {"by": self.by.to_record()} if self.by.known else {}
+        values = {"run_id": run_id, "purpose": purpose, "details": _json({**(details or {}), **who})}
         entered: Entry | None = None
         try:
             with self.writing() as entry:
@@ -218,6 +193,7 @@ class Ledger:
                     if known.run_id == run_id:
                         _check_repeated(known, budget)
                         return LedgerCharge(self, known, fresh=False)
+                entry.admit(fingerprint, "analyst", "steward", action="spend from a budget")
                 _check_left(account, budget)
                 values |= {"fingerprint": fingerprint, **_recorded(budget)}
                 entry.connection.execute(CHARGES.insert().values(values))
@@ -271,6 +247,13 @@ class Ledger:
             yield connection
 
     @contextlib.contextmanager
+    def reading_all(self) -> Iterator[sa.Connection]:
+        """The same for what lists the records of many accounts: all of them are checked."""
+        with self.reading() as connection:
+            self._chain.check(connection)
+            yield connection
+
+    @contextlib.contextmanager
     def writing(self, fingerprint: str | None = None) -> Iterator[LedgerTransaction]:
         """A transaction that nobody else writes in; the head follows once it is committed.
 
@@ -282,7 +265,7 @@ class Ledger:
             _check_end(connection, remembered)
             if fingerprint is not None:
                 self._chain.check(connection, fingerprint)
-            entry = LedgerTransaction(connection=connection, chain=self._chain)
+            entry = LedgerTransaction(connection=connection, chain=self._chain, by=self.by)
             yield entry
         if self._head is not None and entry.last is not None:
             try:
@@ -340,10 +323,10 @@ class Ledger:
         )
 
 
-def installed_ledger(settings: Settings | None = None) -> Ledger:
-    """The ledger of this installation, under its key and with its head."""
+def installed_ledger(settings: Settings | None = None, *, by: Person = ONE_PERSON) -> Ledger:
+    """The ledger of this installation, under its key and with its head, for whoever uses it."""
     settings = settings or Settings.from_environment()
-    return Ledger(settings.ledger_url, key=settings.installation_key(), head=settings.head_file)
+    return Ledger(settings.ledger_url, key=settings.installation_key(), head=settings.head_file, by=by)
 
 
 _checked: set[tuple[str, str | None]] = set()
@@ -352,19 +335,6 @@ _checked: set[tuple[str, str | None]] = set()
 
 class _HeadBehindError(LedgerError):
     """A record is in the ledger, but the head could not be written."""
-
-
-@dataclass(kw_only=True)
-class LedgerTransaction:
-    """A transaction that may add records, each with its link."""
-
-    connection: sa.Connection
-    chain: Chain
-    last: Link | None = None
-
-    def link(self, kind: RecordKind, item: str | int) -> None:
-        """Chain a record that was just inserted."""
-        self.last = self.chain.append(self.connection, kind, item)
 
 
 def _check_end(connection: sa.Connection, remembered: Link) -> None:

@@ -1,7 +1,7 @@
-"""Where an installation keeps its ledger, its secret key and the releases that were paid for.
+"""Where an installation keeps its ledger, its secret key, the releases that were paid for and evidence on them.
 
-Six environment variables, all optional: ``DPSYNTH_HOME``, ``DPSYNTH_LEDGER_URL``, ``DPSYNTH_KEY_FILE``,
-``DPSYNTH_HEAD_FILE``, ``DPSYNTH_RELEASES`` and ``DPSYNTH_RELEASES_GB``.
+Seven environment variables, all optional: ``DPSYNTH_HOME``, ``DPSYNTH_LEDGER_URL``, ``DPSYNTH_KEY_FILE``,
+``DPSYNTH_HEAD_FILE``, ``DPSYNTH_RELEASES``, ``DPSYNTH_EVIDENCE`` and ``DPSYNTH_RELEASES_GB``, which limits both stores.
 People who share a ledger must share the key file too: the key decides under which name a table is found.
 """
 
@@ -20,8 +20,8 @@ from sqlalchemy.exc import ArgumentError
 
 from dpsynth_core.errors import DPSynthError, ParameterError
 from dpsynth_core.ledger.database import restrict
+from dpsynth_core.ledger.file_store import FileStore
 from dpsynth_core.ledger.head import Head, locked, sync_directory
-from dpsynth_core.ledger.release_store import ReleaseStore
 
 KEY_BYTES = 32
 RELEASES_GB = 10
@@ -45,8 +45,10 @@ class Settings:
     """File with the secret that fingerprints are keyed with."""
     head_file: Path
     """File that remembers how far the ledger had come; by default beside the key."""
-    release_store: ReleaseStore
-    """Where releases that were paid for are kept."""
+    release_store: FileStore
+    """Where releases that were paid for, and bundles that were submitted or approved, are kept."""
+    evidence_store: FileStore
+    """Where the private evidence on submissions is kept."""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -58,9 +60,14 @@ class Settings:
             ledger_url=_ledger_url(environ.get("DPSYNTH_LEDGER_URL", ""), home),
             key_file=key_file,
             head_file=_absolute("DPSYNTH_HEAD_FILE", environ) or key_file.with_suffix(".head"),
-            release_store=ReleaseStore(
+            release_store=FileStore(
                 folder=_absolute("DPSYNTH_RELEASES", environ) or home / "releases",
                 max_bytes=_gigabytes("DPSYNTH_RELEASES_GB", environ),
+            ),
+            evidence_store=FileStore(
+                folder=_absolute("DPSYNTH_EVIDENCE", environ) or home / "evidence",
+                max_bytes=_gigabytes("DPSYNTH_RELEASES_GB", environ),
+                what="evidence",
             ),
         )
 

@@ -58,6 +58,26 @@ LOOKS = sa.Table(
     *_text("first"),
 )
 """Data sets of which somebody has seen private diagnostics, and since when."""
+SUBMISSIONS = sa.Table(
+    "dpsynth_submissions",
+    TABLES,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("fingerprint", sa.ForeignKey(ACCOUNTS.c.fingerprint), nullable=False, index=True),
+    sa.Column("charge", sa.ForeignKey(CHARGES.c.id), nullable=False),
+    sa.Column("ticket", sa.String(200), nullable=False, unique=True),
+    *_text("release", "bundle", "evidence", "subject", "name", "submitted", "details"),
+    sqlite_autoincrement=True,
+)
+"""Releases that somebody has handed in for review."""
+DECLARATIONS = sa.Table(
+    "dpsynth_declarations",
+    TABLES,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("fingerprint", sa.ForeignKey(ACCOUNTS.c.fingerprint), nullable=False, index=True),
+    *_text("kind", "about", "details", "subject", "name", "declared"),
+    sqlite_autoincrement=True,
+)
+"""What people have stated about a data set, and who did."""
 CHAIN = sa.Table(
     "dpsynth_chain",
     TABLES,
@@ -65,4 +85,5 @@ CHAIN = sa.Table(
     sa.Column("fingerprint", sa.String(200), nullable=False, index=True),
     *_text("kind", "item", "previous", "digest"),
 )
-"""One link for every account, charge, settlement with its result, decision and look, in the order of their entry."""
+"""One link for every account, charge, settlement with its result, decision, look, submission and declaration, in the
+order of their entry."""

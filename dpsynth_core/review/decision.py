@@ -8,7 +8,8 @@ from datetime import UTC, date, datetime
 from typing import Literal, TypeAlias, cast
 
 from dpsynth_core.errors import DPSynthError, ParameterError
-from dpsynth_core.ledger.decisions import DecisionRow
+from dpsynth_core.ledger.decisions import TWO_PEOPLE, DecisionRow
+from dpsynth_core.ledger.people import NOBODY, Person
 from dpsynth_core.review.checklist import Checklist
 from dpsynth_core.review.publication import PRIVATE_DIAGNOSTICS, ChosenBy, Publication
 from dpsynth_core.review.thresholds import Thresholds
@@ -50,6 +51,12 @@ class Decision:
     """What followed: each check's state, by its name."""
     measured: Mapping[str, str] = field(default_factory=dict)
     """What was found, by the same names."""
+    number: int = 0
+    """Its place in the ledger; 0 where it is not recorded there."""
+    by: Person = NOBODY
+    """Whoever was signed in; unknown without sign-in."""
+    two_people: bool = False
+    """Whether it is on record that an approval came from somebody who neither made nor submitted the release."""
     releasable: Literal[False] = False
 
     def __post_init__(self) -> None:
@@ -105,6 +112,26 @@ class Decision:
             thresholds=None if thresholds is None else Thresholds.from_dict(thresholds),
             states=details.get("states", {}),
             measured=details.get("measured", {}),
+            number=row.number,
+            by=Person.from_record(details.get("by")),
+            two_people=bool(details.get(TWO_PEOPLE, False)),
+        )
+
+    @property
+    def people(self) -> str:
+        """What is known about who approved whose work, in a sentence; empty for a hold."""
+        if self.choice != "approve":
+            return ""
+        if self.two_people:
+            return "The two-person rule was in force: whoever approved this neither made nor submitted it."
+        if self.by.signed_in:
+            return (
+                "The two-person rule was in force for the submission only: who made this release is not on record, "
+                "because nobody was signed in then."
+            )
+        return (
+            "The two-person rule was not in force: people do not sign in here, so whoever made this release could "
+            "approve it."
         )
 
 

@@ -122,7 +122,8 @@ def _on_record(outcome: RunResult, account: Account) -> list[PaidEstimate]:
 def _entry(entry: Entry) -> str:
     when = entry.created.strftime("%Y-%m-%d %H:%M UTC")
     reason = f" ({entry.reason})" if entry.reason else ""
-    return f"{entry.id}. {when}: {entry.purpose}, {loss(entry.budget)}, {entry.state}{reason}"
+    who = f", by {entry.by}" if entry.by.known else ""
+    return f"{entry.id}. {when}: {entry.purpose}, {loss(entry.budget)}, {entry.state}{reason}{who}"
 
 
 def _stated(outcome: RunResult) -> Budget:

@@ -24,7 +24,7 @@ from dpsynth_core.charts.theme import Chart
 from dpsynth_core.diagnostics import DIAGNOSTICS, Measure, Result
 from dpsynth_core.diagnostics.evaluation import Evaluation
 from dpsynth_core.diagnostics.wording import VERDICT_WORDS, measured, statement
-from dpsynth_core.ledger.accounts import Account
+from dpsynth_core.ledger.accounts import Account, Entry
 from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review.checklist import Checklist
 from dpsynth_core.review.decision import Decision
@@ -152,6 +152,8 @@ def _decided(decision: Decision | None, earlier: Sequence[Decision]) -> ReportSe
     if decision is None:
         return ReportSection(title="Decision", texts=["No decision has been recorded."])
     texts = [f"{decision.reviewer}, {_when(decision)}.", *([decision.note] if decision.note.strip() else [])]
+    if decision.people:
+        texts.append(decision.people)
     if decision.publication is not None and (chosen := choice(decision.publication)):
         texts.append(chosen)
     if decision.thresholds is not None:
@@ -193,12 +195,16 @@ def _budget(account: Account, figure: ReportFigure) -> ReportSection:
         f"Total: {loss(account.total)}. Left: epsilon {epsilon}, delta {delta}.",
         f"Stated for {unit(account.rows_per_person)}.",
     ]
-    head = ("when (UTC)", "purpose", "loss", "state", "reason")
+    head = ("when (UTC)", "by", "purpose", "loss", "state", "reason")
     rows = [
-        (entry.created.strftime("%Y-%m-%d %H:%M"), entry.purpose, loss(entry.budget), entry.state, entry.reason)
+        (_minute(entry), str(entry.by), entry.purpose, loss(entry.budget), entry.state, entry.reason)
         for entry in account.entries
     ]
     return ReportSection(title="Budget", texts=texts, figures=[figure], head=head, rows=rows)
+
+
+def _minute(entry: Entry) -> str:
+    return entry.created.strftime("%Y-%m-%d %H:%M")
 
 
 def _facts(schema: Schema) -> ReportSection:

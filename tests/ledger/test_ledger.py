@@ -25,7 +25,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 from dpsynth_core.errors import BudgetError, LedgerError, ParameterError
 from dpsynth_core.ledger.accounts import Account, Balance, Entry
 from dpsynth_core.ledger.decisions import DecisionStore
-from dpsynth_core.ledger.ledger import Ledger, LedgerCharge
+from dpsynth_core.ledger.ledger import Ledger
+from dpsynth_core.ledger.ledger_charge import LedgerCharge
 from dpsynth_core.privacy.budget import Budget
 
 SPAWN = multiprocessing.get_context("spawn")

@@ -11,6 +11,7 @@ from dpsynth_core.diagnostics.mann_whitney import default_pair
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.ledger.paid_comparison import PaidComparison
+from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.review import (
     Bundle,
     Checklist,
@@ -27,6 +28,8 @@ from dpsynth_core.review.decision import Choice
 from dpsynth_core.review.evidence import EvidenceRequest, gather
 from dpsynth_core.review.publication import PRIVATE_DIAGNOSTICS, PUBLIC_FACTS, ChosenBy
 from dpsynth_core.review.report import ReviewSubject
+from dpsynth_core.review.submission import chosen_by as chosen_by_others
+from dpsynth_core.review.submission import releases_made as count_releases
 from dpsynth_core.runs.configuration import RunResult
 from dpsynth_core.runs.jobs import on_private_table
 from dpsynth_core.table.private_table import PrivateTable
@@ -147,20 +150,17 @@ def publication_now(work: TableWork) -> Publication:
 
 def chosen_by(work: TableWork) -> ChosenBy:
     """What a decision made now could rest on: what was seen here, or by anybody of this data set before."""
-    name = work.data.fingerprint
     remember_look(work)
-    seen = work.examined or (name is not None and decision_store().looked(name))
-    seen = seen or any(decision.chosen_by == PRIVATE_DIAGNOSTICS for decision in _recorded(name))
-    return PRIVATE_DIAGNOSTICS if seen else PUBLIC_FACTS
+    if work.examined:
+        return PRIVATE_DIAGNOSTICS
+    return PUBLIC_FACTS if work.data.fingerprint is None else chosen_by_others(decision_store(), work.data.fingerprint)
 
 
 def releases_made(work: TableWork) -> int:
     """How many releases of this data set there are to choose from."""
     if work.data.fingerprint is None:
         return max(1, len(work.runs))
-    account = open_ledger().account(work.data.fingerprint)
-    entries = () if account is None else account.entries
-    return max(1, sum(entry.state == "committed" and "mechanism" in entry.details for entry in entries))
+    return count_releases(open_ledger().account(work.data.fingerprint))
 
 
 def _recorded(name: str | None) -> tuple[Decision, ...]:
@@ -186,8 +186,19 @@ def current_approval(run: RunRecord, decisions: tuple[Decision, ...]) -> Decisio
     return approval(decisions, run.digest)
 
 
-def record(session: Session, run: RunRecord, choice: Choice, *, reviewer: str, note: str) -> Decision:
-    """Record a decision; in release mode in the ledger's database, for good. The same ticket is recorded once."""
+def record(
+    session: Session, run: RunRecord, choice: Choice, *, reviewer: str, note: str, after: int | None = None
+) -> Decision:
+    """Record a decision; in release mode in the ledger's database, for good. The same ticket is recorded once.
+
+    Args:
+        session: The visitor.
+        run: The release.
+        choice: Approve, or hold.
+        reviewer: Who decides.
+        note: Why.
+        after: Number of the latest decision on it that the page has shown; None: not checked.
+    """
     work = session.work
     words = publication_now(work)
     bundle = bundle_of(work, run, words) if choice == "approve" else None
@@ -205,13 +216,19 @@ def record(session: Session, run: RunRecord, choice: Choice, *, reviewer: str, n
     if work.data.fingerprint is None:
         run.decisions.append(decision)
     else:
-        decision_store().record(work.data.fingerprint, decision.to_row(), ticket=work.ticket)
+        if bundle is not None:
+            # Any later version can then hand out these very bytes.
+            Settings.from_environment().release_store.put(bundle.archive)
+        decision_store().record(work.data.fingerprint, decision.to_row(), ticket=work.ticket, after=after)
     work.ticket = uuid.uuid4().hex
     return decision
 
 
 def approved_archive(work: TableWork, run: RunRecord, decision: Decision) -> bytes:
-    """The archive that was approved, byte for byte; refused where it can no longer be made."""
+    """The archive that was approved, byte for byte: as it was kept, or packed again if an older version kept none."""
+    store = Settings.from_environment().release_store
+    if work.data.fingerprint is not None and store.has(decision.bundle):
+        return store.get(decision.bundle)
     bundle = bundle_of(work, run, decision.publication)
     if bundle.sha256 != decision.bundle:
         raise DPSynthError(

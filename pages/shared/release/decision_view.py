@@ -17,6 +17,7 @@ from pages.shared.release.actions import (
     approved_file,
     bundle_of,
     current_approval,
+    last_decision,
     publication_now,
     record,
     report_of,
@@ -74,8 +75,9 @@ def show_products(session: Session, run: RunRecord) -> None:
         st.text(f"SHA-256 of the whole archive: {bundle.sha256}")
 
 
-def ask_decision(session: Session, run: RunRecord, found: Checklist) -> None:
+def ask_decision(session: Session, run: RunRecord, found: Checklist, decisions: tuple[Decision, ...]) -> None:
     """Approve or hold, with a name and a reason."""
+    latest = last_decision(run, decisions)
     left, right = st.columns([1, 2])
     choice: Choice | None = left.radio(
         "Decision",
@@ -101,7 +103,7 @@ def ask_decision(session: Session, run: RunRecord, found: Checklist) -> None:
     ):
         with errors_shown("The decision was not recorded."):
             assert choice is not None  # noqa: S101  the button is disabled
-            record(session, run, choice, reviewer=reviewer, note=note)
+            record(session, run, choice, reviewer=reviewer, note=note, after=latest.number if latest else 0)
             st.rerun()
     if missing:
         st.markdown(
@@ -111,7 +113,9 @@ def ask_decision(session: Session, run: RunRecord, found: Checklist) -> None:
     where = (
         "Teaching mode: decisions last for this session only."
         if session.mode == "teaching"
-        else "A decision is stored in the ledger with its thresholds. It is never overwritten; the latest one applies."
+        else "A decision is stored in the ledger with its thresholds. It is never overwritten; the latest one applies. "
+        "The two-person rule is not in force, because people do not sign in here: whoever made a release can approve "
+        "it, and the record says so."
     )
     st.caption(where)
 
@@ -139,6 +143,7 @@ def _decision_row(decision: Decision, *, this: bool, hidden: bool) -> dict[str, 
         "when (UTC)": decision.decided.strftime("%Y-%m-%d %H:%M"),
         "decision": decision.choice,
         "reviewer": decision.reviewer,
+        "two people": "" if decision.choice != "approve" else "yes" if decision.two_people else "not in force",
         "note": HIDDEN if hidden else decision.note,
         "release": f"{decision.release[:12]}{' (this one)' if this else ''}",
         "failed checks": HIDDEN if hidden else ", ".join(key.replace("_", " ") for key in failed) or "none",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.ledger.ledger import LedgerCharge
+from dpsynth_core.ledger.ledger_charge import LedgerCharge
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.runs.configuration import RunConfig, execute
 from dpsynth_core.runs.stored_run import PaidRun, StoreOrder, execute_and_store

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from dpsynth_core.errors import LedgerError, ParameterError
-from dpsynth_core.ledger.release_store import ReleaseStore
+from dpsynth_core.ledger.file_store import FileStore
 from dpsynth_core.ledger.settings import Settings
 
 
-def store_in(folder: Path, max_bytes: int = 100) -> ReleaseStore:
-    return ReleaseStore(folder=folder / "releases", max_bytes=max_bytes)
+def store_in(folder: Path, max_bytes: int = 100) -> FileStore:
+    return FileStore(folder=folder / "releases", max_bytes=max_bytes)
 
 
 def test_files_are_named_by_what_they_hold_and_closed_to_others(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_only_names_of_releases_are_read(tmp_path: Path, name: str) -> None:
 
 def test_where_and_how_much_an_installation_stores(tmp_path: Path) -> None:
     given = {"DPSYNTH_HOME": str(tmp_path), "DPSYNTH_RELEASES_GB": "3"}
-    assert Settings.from_environment(given).release_store == ReleaseStore(
+    assert Settings.from_environment(given).release_store == FileStore(
         folder=tmp_path / "releases", max_bytes=3 * 2**30
     )
     with pytest.raises(ParameterError, match="gigabytes"):

@@ -1,9 +1,9 @@
-"""Releases that were paid for, as files beside the ledger: what epsilon was spent on is never lost with a session.
+"""Files beside the ledger, each named by the SHA-256 of its bytes: releases that were paid for, and private evidence.
 
-A file is named by the SHA-256 of its bytes, and the settlement of its charge holds that name, so the ledger's chain
-covers it: a file that was changed is noticed. The files hold what a release bundle holds, and nothing else that depends
-on private rows. Nothing is ever removed here. When the store is full, new releases are not taken in, and whoever asks
-is told so.
+What epsilon was spent on is never lost with a session. A record of the ledger holds a file's name, so the ledger's
+chain covers it: a file that was changed is noticed. Releases and bundles hold what may be published, and nothing else
+that depends on private rows; evidence is private and has a folder of its own. Nothing is ever removed here. When a
+store is full, nothing more is taken in, and whoever asks is told so.
 """
 
 from __future__ import annotations
@@ -14,27 +14,34 @@ import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from dpsynth_core.errors import LedgerError
 from dpsynth_core.ledger.database import restrict
 from dpsynth_core.ledger.head import sync_directory
 
-SUFFIX = ".release"
+VARIABLES = {"release": "DPSYNTH_RELEASES", "evidence": "DPSYNTH_EVIDENCE"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleaseStore:
+class FileStore:
     """A folder of files, each named by what it holds."""
 
     folder: Path
     max_bytes: int
     """What all files may take together."""
+    what: Literal["release", "evidence"] = "release"
+    """What a file holds, and how its name ends."""
+
+    @property
+    def _suffix(self) -> str:
+        return f".{self.what}"
 
     @property
     def nbytes(self) -> int:
         """What all files take together; 0 where there is no folder yet."""
         try:
-            return sum(entry.stat().st_size for entry in os.scandir(self.folder) if entry.name.endswith(SUFFIX))
+            return sum(entry.stat().st_size for entry in os.scandir(self.folder) if entry.name.endswith(self._suffix))
         except FileNotFoundError:
             return 0
 
@@ -44,7 +51,7 @@ class ReleaseStore:
         return self.nbytes >= self.max_bytes
 
     def put(self, content: bytes) -> str:
-        """Keep a release; on return it is on disk, for this account of the machine alone. Returns its name.
+        """Keep a file; on return it is on disk, for this account of the machine alone. Returns its name.
 
         Raises:
             LedgerError: There is no room, or the folder cannot be written to.
@@ -58,19 +65,23 @@ class ReleaseStore:
                 return name
             if self.nbytes + len(content) > self.max_bytes:
                 raise LedgerError(
-                    f"The store of releases at {str(self.folder)!r} is full: it may hold {self.max_bytes:,} bytes. "
+                    f"The store at {str(self.folder)!r} is full: it may hold {self.max_bytes:,} bytes. "
                     "Whoever runs this installation can set DPSYNTH_RELEASES_GB to more."
                 )
             self._write(path, content)
         except OSError as error:
             raise LedgerError(
-                f"The release cannot be kept at {str(self.folder)!r}: {error.strerror or error}. Make room, or set "
-                "DPSYNTH_RELEASES to a folder on a local disk that this account may write to."
+                f"The {self.what} cannot be kept at {str(self.folder)!r}: {error.strerror or error}. Make room, or set "
+                f"{VARIABLES[self.what]} to a folder on a local disk that this account may write to."
             ) from error
         return name
 
+    def has(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return self._path(name).exists()
+
     def get(self, name: str) -> bytes:
-        """The bytes of a release.
+        """The bytes of a file.
 
         Raises:
             LedgerError: The file is missing, cannot be read, or was changed.
@@ -79,8 +90,8 @@ class ReleaseStore:
             content = self._path(name).read_bytes()
         except FileNotFoundError:
             raise LedgerError(
-                f"Its file is missing from {str(self.folder)!r}. It was removed, or the release was made on another "
-                "machine: restore the folder from a backup, or set DPSYNTH_RELEASES to the one that is shared."
+                f"Its file is missing from {str(self.folder)!r}. It was removed, or it was made on another machine: "
+                f"restore the folder from a backup, or set {VARIABLES[self.what]} to the one that is shared."
             ) from None
         except OSError as error:
             raise LedgerError(f"Its file cannot be read: {error.strerror or error}.") from None
@@ -90,8 +101,8 @@ class ReleaseStore:
 
     def _path(self, name: str) -> Path:
         if len(name) != 64 or not set(name) <= set("0123456789abcdef"):
-            raise LedgerError("This is not the name of a release.")
-        return self.folder / f"{name}{SUFFIX}"
+            raise LedgerError("This is not the name of a stored file.")
+        return self.folder / f"{name}{self._suffix}"
 
     def _write(self, path: Path, content: bytes) -> None:
         """In one step: a crash leaves the whole file, or none under this name."""
