@@ -13,6 +13,7 @@ from pages.shared.diagnostics.view import show_mark
 from pages.shared.layout import errors_shown, lay_out, needs_run
 from pages.shared.release.actions import checks, history
 from pages.shared.release.decision_view import ask_decision, ask_words, show_downloads, show_history, show_products
+from pages.shared.release.submissions_view import ask_door, show_approved, show_submissions
 from pages.shared.release.view import (
     ask_mode,
     ask_run,
@@ -25,6 +26,14 @@ from pages.shared.release.view import (
 )
 
 session = lay_out("pages/6_Release.py")
+with errors_shown("The ledger cannot be used."):
+    door = ask_door(session)
+    if door == "Submissions":
+        show_submissions(session)
+        st.stop()
+    if door == "Approved bundles":
+        show_approved(session)
+        st.stop()
 needs_run(session)
 
 with errors_shown("The ledger cannot be used."):

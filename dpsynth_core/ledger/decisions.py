@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -43,9 +43,9 @@ class DecisionRow:
     decided: datetime
     details: dict[str, Any]
     """What else is on record, as JSON values."""
-    number: int = 0
+    number: int = field(default=0, compare=False)
     """Its place in the ledger; 0 before it is recorded."""
-    fingerprint: str = ""
+    fingerprint: str = field(default="", compare=False)
     """The data set's; empty before it is recorded."""
 
 

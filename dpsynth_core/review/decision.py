@@ -51,7 +51,7 @@ class Decision:
     """What followed: each check's state, by its name."""
     measured: Mapping[str, str] = field(default_factory=dict)
     """What was found, by the same names."""
-    number: int = 0
+    number: int = field(default=0, compare=False)
     """Its place in the ledger; 0 where it is not recorded there."""
     by: Person = NOBODY
     """Whoever was signed in; unknown without sign-in."""

@@ -10,6 +10,7 @@ from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.runs.stored_run import load_release
 from dpsynth_core.table.paid_estimate import PaidEstimate
 from pages.shared.session import Session
+from pages.shared.sign_in import visitor
 from pages.shared.table_work import TableWork
 
 MAX_OPENED_BYTES = 256 * 2**20
@@ -18,8 +19,8 @@ TOO_LARGE = "It is large, so the app has not opened it yet."
 
 
 def open_ledger() -> Ledger:
-    """This installation's ledger."""
-    return installed_ledger()
+    """This installation's ledger, in which whoever looks at the page enters what they do."""
+    return installed_ledger(by=visitor())
 
 
 def decision_store() -> DecisionStore:

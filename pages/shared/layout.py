@@ -14,6 +14,7 @@ from streamlit.runtime.scriptrunner_utils.script_requests import ScriptRequestTy
 
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account
+from dpsynth_core.ledger.people import ROLES, Person, Role
 from dpsynth_core.privacy.budget import Guarantee, Status, format_amount
 from dpsynth_core.table.schema import Schema
 from pages.shared.accounts import account_of, open_stored_releases, remember_look
@@ -21,6 +22,7 @@ from pages.shared.buttons import clicked
 from pages.shared.memory import IDLE_MINUTES, PAID_MINUTES
 from pages.shared.presentation import begin_presentation, presenting
 from pages.shared.session import Dropped, Session, current_session
+from pages.shared.sign_in import ask_to_sign_in, is_set_up, show_visitor, visitor
 from pages.shared.table_work import RunRecord
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +32,8 @@ NOT_MONEY = (
     "total that somebody has set. Once that is used up, the app makes no more results from these rows."
 )
 """What budget, account, spending and charges mean here."""
+WORKERS: tuple[Role, ...] = ("steward", "analyst")
+"""Roles that work with tables."""
 Colour = Literal["green", "orange", "red", "gray", "blue"]
 
 
@@ -85,7 +89,8 @@ def lay_out(path: str) -> Session:
     Args:
         path: The page's file.
     """
-    session = current_session()
+    person = _admitted(path)
+    session = current_session(person)
     session.collect()
     with errors_shown("The ledger cannot be used."):
         remember_look(session.current)
@@ -96,18 +101,53 @@ def lay_out(path: str) -> Session:
     with st.sidebar:
         st.markdown("**DPSynth**")
         for stage in (HOME, *STAGES):
-            st.page_link(stage.path, label=stage.title, icon=stage.icon)
-        st.divider()
-        _sidebar_budget(session)
+            if person.may(*roles_for(stage.path)):
+                st.page_link(stage.path, label=stage.title, icon=stage.icon)
+        if person.may(*WORKERS):
+            st.divider()
+            _sidebar_budget(session)
+        show_visitor(person)
     with st.container(horizontal=True, vertical_alignment="center"):
         for step, stage in enumerate(STAGES, start=1):
             if stage.path == path:
                 st.badge(f"Step {step}", color="gray")
-        st.badge("Teaching mode" if session.mode == "teaching" else "Release mode", color="blue")
-        prospect_badge(session.guarantee)
+        if person.may(*WORKERS):
+            st.badge("Teaching mode" if session.mode == "teaching" else "Release mode", color="blue")
+            prospect_badge(session.guarantee)
     if session.dropped is not None:
         _say_dropped(session.dropped)
     return session
+
+
+def roles_for(path: str) -> tuple[Role, ...]:
+    """The roles that a page is for; each of them is enough."""
+    if path in (HOME.path, "pages/6_Release.py"):
+        return ROLES
+    return (*WORKERS, "reviewer") if path == "pages/5_Tradeoffs.py" else WORKERS
+
+
+def _admitted(path: str) -> Person:
+    """Whoever looks at this page, if they may; otherwise the page ends with what to do."""
+    try:
+        person = visitor()
+        signed_out = is_set_up() and not person.signed_in
+    except DPSynthError as error:
+        show_error("Nobody can sign in here.", error)
+        st.stop()
+    if signed_out:
+        ask_to_sign_in()
+        st.stop()
+    if not person.may(*roles_for(path)):
+        with st.sidebar:
+            show_visitor(person)
+        own = ", ".join(role for role in ROLES if role in person.roles)
+        st.info(f"This page is for: {', '.join(roles_for(path))}. Your roles: {own or 'none'}.", icon=":material/lock:")
+        if person.roles:
+            st.page_link("pages/6_Release.py", label="Go to Release", icon=":material/inventory_2:")
+        else:
+            st.markdown("Whoever runs this server gives roles through the groups of the identity provider.")
+        st.stop()
+    return person
 
 
 def _say_dropped(dropped: Dropped) -> None:

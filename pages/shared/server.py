@@ -31,6 +31,7 @@ from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 from dpsynth_core.errors import DPSynthError
 from pages.shared.downloads import PATH
 from pages.shared.memory import COOKIE, MEMORY, browser_of
+from pages.shared.sign_in import sender
 
 if TYPE_CHECKING:
     from pages.shared.session import Session
@@ -139,6 +140,12 @@ async def hand_over(request: Request) -> Response:
     """A file that a page of this browser's session offers."""
     browser = browser_of(request.cookies.get(COOKIE, ""))
     session: Session | None = MEMORY.find(request.path_params["token"], browser) if browser else None
+    try:
+        person = sender(request)
+    except DPSynthError as error:
+        return _sorry(str(error), 403)
+    if session is not None and session.person.subject != person.subject:
+        return _sorry("You are not signed in any more. Go back to the app, reload the page and sign in.", 403)
     download = None if session is None else session.downloads.find(request.path_params["offer"])
     if download is None:
         return _sorry("This file is not on offer any more. Go back to the app, reload the page and press again.", 404)

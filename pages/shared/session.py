@@ -5,6 +5,7 @@ It lives in Streamlit's session state: in the server's memory, for one browser s
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -13,6 +14,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from dpsynth_core.errors import DPSynthError
+from dpsynth_core.ledger.people import ONE_PERSON, Person
 from dpsynth_core.privacy.budget import STATUS_MEANING, Budget, Guarantee
 from dpsynth_core.review import Thresholds
 from dpsynth_core.runs.configuration import RunConfig
@@ -38,6 +40,8 @@ class Dropped:
 
 
 Source: TypeAlias = Literal["example", "file"]
+Door: TypeAlias = Literal["This table", "Submissions", "Approved bundles"]
+"""A part of the Release page."""
 MAX_EARLIER = 4
 """Tables that can be gone back to."""
 MAX_EARLIER_BYTES = 256 * 2**20
@@ -74,6 +78,12 @@ class Session:
     """Under which a reload finds this session again."""
     downloads: Downloads = field(default_factory=Downloads)
     """The files that its pages offer."""
+    review_ticket: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Of the next decision on a submission: handed in twice, it is recorded once."""
+    door: Door | None = None
+    """The part of the Release page that is shown; None: the first for this visitor."""
+    person: Person = ONE_PERSON
+    """Whoever it belongs to: nobody else gets it, in the same browser either."""
     dropped: Dropped | None = None
     """The table that the server has removed from its memory, until another one is chosen."""
 
@@ -189,11 +199,17 @@ class Session:
         return [] if self.runs else ["Make a synthetic table: press Synthesize above."]
 
 
-def current_session() -> Session:
-    """This visitor's session: the one at hand, the one from before a reload, or a new one."""
-    if _KEY not in st.session_state:
-        st.session_state[_KEY] = _restored() or Session()
+def current_session(person: Person = ONE_PERSON) -> Session:
+    """This visitor's session: the one at hand, the one from before a reload, or a new one.
+
+    Args:
+        person: Whoever looks at the page now. A session of anybody else is not touched.
+    """
+    known: Session | None = st.session_state.get(_KEY)
+    if known is None or known.person.subject != person.subject:
+        st.session_state[_KEY] = _restored(person) or Session(person=person)
     session: Session = st.session_state[_KEY]
+    session.person = person  # roles may have changed with a new sign-in
     browser = _browser()
     if browser:
         session.token = session.token or MEMORY.keep(session, browser)
@@ -214,11 +230,13 @@ def offered(key: str, download: Download) -> str:
     return f"{PATH}/{session.token}/{session.downloads.offer(context.session_id, key, download)}"
 
 
-def _restored() -> Session | None:
+def _restored(person: Person) -> Session | None:
     token, browser = st.query_params.get(_TOKEN), _browser()
     if not token or not browser:
         return None
     before: Session | None = MEMORY.find(token, browser)
+    if before is not None and before.person.subject != person.subject:
+        return None
     if before is not None:
         # The editor's own state is gone with the old page; it starts afresh from the draft.
         before.draft_version += 1

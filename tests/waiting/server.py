@@ -27,15 +27,18 @@ CHROMIUM_OPTIONS = [
 
 
 @contextmanager
-def serving(module: list[str], home: Path, *, host: str = "localhost") -> Iterator[tuple[str, int]]:
+def serving(
+    module: list[str], home: Path, *, host: str = "localhost", port: int | None = None
+) -> Iterator[tuple[str, int]]:
     """The app in a process of its own.
 
     Args:
         module: Its command, without the port.
         home: Where its ledger and its log live.
         host: The name that it answers to.
+        port: Where it answers; None: anywhere.
     """
-    port = free_port()
+    port = port or free_port()
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("DPSYNTH_")}
     with (home / "server.log").open("wb") as log:
         server = subprocess.Popen(

@@ -10,6 +10,7 @@ from dpsynth_core.inference.comparison_power import PowerQuestion, comparison_po
 from dpsynth_core.inference.group_comparison import group_labels, ordered
 from dpsynth_core.inference.private_comparison import PURPOSE, ComparisonRequest, compare_privately
 from dpsynth_core.ledger.accounts import COMPARISON
+from dpsynth_core.ledger.declarations import DeclarationStore
 from dpsynth_core.ledger.paid_comparison import PaidComparison
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.table.private_table import PrivateTable
@@ -72,6 +73,7 @@ def run_private_test(session: Session, schema: Schema, request: ComparisonReques
     for entry in account.entries:
         if entry.run_id == run_id and entry.state == "committed" and COMPARISON in entry.details:
             return PaidComparison.from_dict(entry.details[COMPARISON])  # type: ignore[arg-type]  # written below
+    DeclarationStore(open_ledger()).check_facts(fingerprint, schema)
     private, estimates = _private(session, schema), paid_estimates(work)
     with open_ledger().charge(fingerprint, request.budget, purpose=PURPOSE, run_id=run_id) as charge:
         found = compare_privately(private, request, estimates=estimates, watch=lambda _: charge.drawn())

@@ -9,6 +9,7 @@ import pandas as pd
 
 from dpsynth_core.errors import DPSynthError, SchemaError
 from dpsynth_core.ledger.accounts import ESTIMATE, Account
+from dpsynth_core.ledger.declarations import DeclarationStore, DeclaredFacts
 from dpsynth_core.ledger.fingerprint import fingerprint
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.privacy.budget import Amount, Budget
@@ -96,6 +97,30 @@ def load_upload(session: Session, name: str, content: bytes, layout: FileLayout 
     _start(session, data, replace(read.suggestion.schema, file=None))
     session.work.left_out, session.work.words = read.suggestion.dropped, read.suggestion.words
     session.source = "file"
+    use_declared_facts(session)
+
+
+def declared_facts(session: Session) -> DeclaredFacts | None:
+    """What a steward has declared about the table in use; None where nobody has, or nobody signs in."""
+    name = session.work.data.fingerprint
+    if not session.person.signed_in or name is None or account_of(session) is None:
+        return None
+    return DeclarationStore(open_ledger()).facts(name)
+
+
+def use_declared_facts(session: Session) -> None:
+    """Take over what a steward has declared, if anybody has."""
+    known = declared_facts(session)
+    if known is not None:
+        load_schema(session, replace(known.schema, declared_by=known.by.name).to_json().encode())
+
+
+def declare_facts(session: Session) -> None:
+    """Put the facts on record, under the name of whoever is signed in."""
+    work = session.work
+    if work.schema is None or work.data.fingerprint is None:
+        raise DPSynthError("The public facts are not complete. Correct them first.")
+    DeclarationStore(open_ledger()).declare_facts(work.data.fingerprint, work.schema)
 
 
 def change_layout(session: Session, layout: FileLayout) -> None:
@@ -286,6 +311,7 @@ def estimate(session: Session, name: str, budget: Budget, *, run_id: str, others
         work.estimates = (*work.estimates, found)
     else:
         assert data.fingerprint is not None  # noqa: S101  every table in release mode has one
+        open_ledger().by.require("steward", action="state facts about a column")
         purpose = "Estimate a column's range" if column.is_numeric else "Discover a column's categories"
         with open_ledger().charge(data.fingerprint, budget, purpose=purpose, run_id=run_id) as charge:
             noise.watch = lambda _: charge.drawn()

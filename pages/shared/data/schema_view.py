@@ -22,12 +22,15 @@ from pages.shared.data.actions import (
     adopt_account_terms,
     can_estimate,
     declare_all_public,
+    declare_facts,
+    declared_facts,
     edit_draft,
     estimate,
     load_schema,
     open_account,
     replace_draft,
     sign,
+    use_declared_facts,
 )
 from pages.shared.data.schema_rows import settle_origins, split_labels
 from pages.shared.layout import NOT_MONEY, errors_shown, show_error
@@ -154,6 +157,9 @@ def _load_schema(session: Session) -> None:
 
 def ask_declarer(session: Session) -> None:
     """The name of whoever declares the facts; only a reviewer reads it."""
+    if session.person.signed_in:
+        _ask_steward(session)
+        return
     # Without a key: only another name, as a loaded schema brings it, makes another field. What is being typed while the
     # page is at work is not lost.
     name = st.text_input(
@@ -188,6 +194,38 @@ def ask_unit(session: Session) -> None:
         st.rerun()
 
 
+def _ask_steward(session: Session) -> None:
+    """Where people sign in, a steward puts the facts on record, and analysts use them."""
+    person, work = session.person, session.work
+    if person.may("steward") and work.declared_by != person.name:
+        sign(session, person.name)
+    if session.mode == "teaching":
+        return
+    with st.container(border=True), errors_shown("The facts were not declared."):
+        known = declared_facts(session)
+        if known is None:
+            st.text("No steward has put facts about this table on record yet.")
+        else:
+            st.text(f"Facts on record: declared by {known.by}, {known.declared:%Y-%m-%d %H:%M} UTC.")
+        same = known is not None and work.schema == known.schema
+        if same:
+            st.caption("These are the facts above.")
+        elif person.may("steward"):
+            st.caption("Analysts can use this table with the facts that you put on record, and no others.")
+            if account_of(session) is None:
+                st.caption("Open the account first.")
+            elif clicked("Put these facts on record", icon=":material/edit_document:", key="declare_facts"):
+                declare_facts(session)
+                st.rerun()
+        elif known is not None:
+            st.caption("The facts above are others. Nothing can be made with them.")
+            if clicked("Use the facts on record", icon=":material/undo:", key="use_declared"):
+                use_declared_facts(session)
+                st.rerun()
+        else:
+            st.caption("Until then nothing can be made from it. Ask a steward.")
+
+
 def ask_account(session: Session) -> None:
     """In release mode, the total budget of the data set, fixed at first use."""
     if session.mode == "teaching":
@@ -199,6 +237,9 @@ def ask_account(session: Session) -> None:
             f"ε {format_amount(account.spent.epsilon)} of {format_amount(account.total.epsilon)} spent, "
             f"δ {format_amount(account.spent.delta)} of {format_amount(account.total.delta)}."
         )
+        return
+    if not session.person.may("steward"):
+        st.info("This data set has no account yet. A steward must open it.", icon=":material/lock:")
         return
     _propose_total(session)
     with st.form("account"):

@@ -8,7 +8,7 @@ from dpsynth_core.audit.last_summary import headline, last_summary, layer_rows, 
 from dpsynth_core.table.examples import FIRST
 from pages.shared.data.actions import load_example
 from pages.shared.data.leaving import may_leave
-from pages.shared.layout import STAGES, errors_shown, lay_out
+from pages.shared.layout import STAGES, WORKERS, errors_shown, lay_out
 
 
 def show_home() -> None:
@@ -22,6 +22,11 @@ def show_home() -> None:
         "And it tells you honestly **how good the stand-in is**: what survived, what was lost, and which findings to "
         "distrust."
     )
+
+    if not session.person.may(*WORKERS):
+        st.page_link("pages/6_Release.py", label="Go to Release", icon=":material/inventory_2:")
+        audit_panel()
+        return
 
     with st.container(horizontal=True):
         pressed = st.button("Try an example", type="primary", icon=":material/play_arrow:")

@@ -12,6 +12,7 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.ledger.paid_comparison import PaidComparison
 from dpsynth_core.ledger.settings import Settings
+from dpsynth_core.ledger.submissions import Submission
 from dpsynth_core.review import (
     Bundle,
     Checklist,
@@ -30,6 +31,7 @@ from dpsynth_core.review.publication import PRIVATE_DIAGNOSTICS, PUBLIC_FACTS, C
 from dpsynth_core.review.report import ReviewSubject
 from dpsynth_core.review.submission import chosen_by as chosen_by_others
 from dpsynth_core.review.submission import releases_made as count_releases
+from dpsynth_core.review.submission import submit
 from dpsynth_core.runs.configuration import RunResult
 from dpsynth_core.runs.jobs import on_private_table
 from dpsynth_core.table.private_table import PrivateTable
@@ -291,3 +293,26 @@ def describe(run: RunRecord) -> str:
     """What is under review, in a line."""
     rows = " + ".join(f"{len(table):,}" for table in run.result.tables)
     return f"{rows} synthetic rows, {len(run.result.schema.names)} columns, by {run.config.mechanism.title}"
+
+
+def submit_release(session: Session, run: RunRecord, message: str) -> Submission:
+    """Hand in a release for review, with the evidence on it as it is now."""
+    work = session.work
+    if work.data.fingerprint is None or run.charge is None:
+        raise DPSynthError("Only a release that was paid for can be submitted. Make one in release mode.")
+    made = submit(
+        open_ledger(),
+        Settings.from_environment(),
+        work.data.fingerprint,
+        run.charge,
+        checks=checks(session, run),
+        thresholds=session.thresholds,
+        publication=publication_now(work),
+        ticket=work.ticket,
+        report=None if run.evidence is None or work.public_review else report_of(session, run)(),
+        comparisons=run.published_tests,
+        declared_by=_signed(session, run).schema.declared_by,
+        message=message,
+    )
+    work.ticket = uuid.uuid4().hex
+    return made

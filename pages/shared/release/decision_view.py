@@ -22,6 +22,7 @@ from pages.shared.release.actions import (
     record,
     report_of,
 )
+from pages.shared.release.submissions_view import ask_submission
 from pages.shared.session import Session
 from pages.shared.table_work import RunRecord
 from pages.shared.widgets import offer_download, plain_list, show_chart
@@ -78,6 +79,9 @@ def show_products(session: Session, run: RunRecord) -> None:
 def ask_decision(session: Session, run: RunRecord, found: Checklist, decisions: tuple[Decision, ...]) -> None:
     """Approve or hold, with a name and a reason."""
     latest = last_decision(run, decisions)
+    if session.person.signed_in and session.mode == "release":
+        ask_submission(session, run, found)
+        return
     left, right = st.columns([1, 2])
     choice: Choice | None = left.radio(
         "Decision",

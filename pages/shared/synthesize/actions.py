@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpsynth_core.errors import DPSynthError
+from dpsynth_core.ledger.declarations import DeclarationStore
 from dpsynth_core.ledger.ledger_charge import LedgerCharge
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.runs.configuration import RunConfig, execute
@@ -37,6 +38,7 @@ def start(session: Session, config: RunConfig) -> Task:
     more: dict[str, Any] = {"about": config, "expected": max(seconds, 1.0)}
     if work.data.fingerprint is None:
         return work.tasks.start(RUN, "The run", execute, *asked, store=work.add_run, **more)
+    DeclarationStore(open_ledger()).check_facts(work.data.fingerprint, work.schema)
     charge = _charge(work.data.fingerprint, config)
     order = StoreOrder(settings=Settings.from_environment(), charge=charge.id)
 
