@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from dpsynth_core.diagnostics.total_variation import coarse
 from dpsynth_core.inference.comparison_power import ComparisonPower
 from dpsynth_core.inference.discovery_risk import DiscoveryRisk
 from dpsynth_core.inference.group_comparison import GroupComparison
+from dpsynth_core.inference.mann_whitney import MannWhitney
 from dpsynth_core.inference.simulated_pvalues import ALPHA
 from dpsynth_core.inference.stated_risk import of_100
 from dpsynth_core.teaching.false_discovery import FALSE_DISCOVERY, FalseDiscoveryReplay, p_value
@@ -82,11 +83,29 @@ def power_chart(power: ComparisonPower) -> Chart:
 
 
 def groups_chart(original: pd.DataFrame | None, synthetic: pd.DataFrame, comparison: GroupComparison) -> Chart:
-    """The two groups' distributions, side by side for the original (private: for internal review) and the synthetic."""
-    panels = [("synthetic", SYNTHETIC, synthetic)]
-    if original is not None:
-        panels.insert(0, ("original", ORIGINAL, original))
-    return _group_panels(panels, comparison)
+    """The two groups' distributions with the test on each table: Figure 3 of Montoya Perez et al. for any table.
+
+    The panel of the original is private: for internal review.
+    """
+    tables = {"synthetic": synthetic} if original is None else {"original": original, "synthetic": synthetic}
+    tests = {name: comparison.test_if_any(table) for name, table in tables.items()}
+    colours = {"original": ORIGINAL, "synthetic": SYNTHETIC}
+    chart = _group_panels([(name, colours[name], table) for name, table in tables.items()], comparison)
+    return _with_tests(chart, list(tests.values()), tests_sentence(comparison, tests))
+
+
+def tests_sentence(comparison: GroupComparison, tests: Mapping[str, MannWhitney | None]) -> str:
+    """What an analyst of each table would report, at the usual level."""
+    found = []
+    for name, test in tests.items():
+        if test is None:
+            found.append(f"In the {name} table there is nothing to test.")
+        else:
+            verdict = "a difference" if test.pvalue <= FALSE_DISCOVERY else "no significant difference"
+            found.append(f"The {name} table shows {verdict} (U = {test.statistic:,.1f}, {p_value(test.pvalue)}).")
+    first, second = comparison.levels
+    value, group = comparison.value.name, comparison.group.name
+    return f"{value} where {group} is {first} and where it is {second}. {' '.join(found)}"
 
 
 def replay_chart(replay: FalseDiscoveryReplay) -> Chart:
@@ -95,21 +114,21 @@ def replay_chart(replay: FalseDiscoveryReplay) -> Chart:
     comparison = GroupComparison.of(schema, value=schema.names[1], group=schema.names[0])
     tables = (replay.original, replay.perturbed, replay.smoothed)
     panels = [(one.title, ORIGINAL if one is replay.original else SYNTHETIC, one.table) for one in tables]
-    chart = _group_panels(panels, comparison)
-    for column, one in enumerate(tables, start=1):
-        found = "a difference" if one.ordinary.pvalue <= FALSE_DISCOVERY else "no difference"
+    return _with_tests(_group_panels(panels, comparison), [one.ordinary for one in tables], replay.sentence)
+
+
+def _with_tests(chart: Chart, tests: Sequence[MannWhitney | None], sentence: str) -> Chart:
+    """The p-value and what it means under each panel."""
+    for column, test in enumerate(tests, start=1):
+        found = "nothing to test"
+        if test is not None:
+            verdict = "a difference" if test.pvalue <= FALSE_DISCOVERY else "no difference"
+            found = f"<b>{p_value(test.pvalue)}</b>: {verdict}"
         axis = "" if column == 1 else str(column)
-        chart.figure.add_annotation(
-            text=f"<b>{p_value(one.ordinary.pvalue)}</b>: {found}",
-            x=0.5,
-            y=-0.32,
-            xref=f"x{axis} domain",
-            yref=f"y{axis} domain",
-            yanchor="top",
-            showarrow=False,
-        )
+        place = {"x": 0.5, "y": -0.32, "xref": f"x{axis} domain", "yref": f"y{axis} domain", "yanchor": "top"}
+        chart.figure.add_annotation(text=found, showarrow=False, **place)
     chart.figure.update_layout(height=360, margin_b=40, legend={"y": -0.48})
-    return Chart(figure=chart.figure, table=chart.table, alt=f"{chart.alt} {replay.sentence}")
+    return Chart(figure=chart.figure, table=chart.table, alt=f"{chart.alt} {sentence}")
 
 
 def _group_panels(panels: Sequence[tuple[str, str, pd.DataFrame]], comparison: GroupComparison) -> Chart:

@@ -76,6 +76,13 @@ class GroupComparison:
             )
         return mann_whitney(first, second)
 
+    def test_if_any(self, table: pd.DataFrame) -> MannWhitney | None:
+        """The same; None where the table leaves nothing to test."""
+        try:
+            return self.test(table)
+        except GroupsError:
+            return None
+
 
 def ordered(column: Column) -> bool:
     """Whether ranks of a column's values mean anything."""

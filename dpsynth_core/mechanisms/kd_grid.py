@@ -11,7 +11,7 @@ from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.errors import check_between, check_choice, check_int
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.parameters import PLACEMENTS, setting
-from dpsynth_core.mechanisms.partition.grid import MOST_BINS, Grid, noisy_grid
+from dpsynth_core.mechanisms.partition.grid import MOST_BINS, Grid, check_invented, noisy_grid
 from dpsynth_core.mechanisms.partition.model import PartitionModel
 from dpsynth_core.mechanisms.partition.resolution import (
     COARSEST,
@@ -119,13 +119,15 @@ class KDGrid(Mechanism):
         """The counts of all cells; before them, where it is paid for, the choice of the cells."""
         if not self.chooses_bins:
             grid = Grid.of(schema, self.bins, most=MOST_CELLS)
+            check_invented(grid, self._threshold(grid, n, budget.epsilon), budget.epsilon, most=MOST_INVENTED)
             return counting_plan(grid.shape, n, budget.epsilon, sensitivity=HISTOGRAM_SENSITIVITY)
         choosing, counting = self._shares(budget)
-        grid = Grid.of(schema, balanced_bins(schema, n, counting), most=MOST_CELLS)
-        plan = counting_plan(grid.shape, n, counting, sensitivity=HISTOGRAM_SENSITIVITY)
+        candidates, around = self._candidates(schema, n, counting), balanced_bins(schema, n, counting)
+        # Which one will be chosen is not known beforehand: the one for rows all over the domain stands for it.
+        likely = min(candidates, key=lambda candidate: abs(candidate.bins - around))
+        plan = counting_plan(Grid.of(schema, likely.bins).shape, n, counting, sensitivity=HISTOGRAM_SENSITIVITY)
         choice = Stage(label="how finely to cut", epsilon=choosing, scale=None)
-        candidates = len(self._candidates(schema, n, counting))
-        return replace(plan, stages=(choice, *plan.stages), values=plan.values * candidates)
+        return replace(plan, stages=(choice, *plan.stages), values=plan.values * len(candidates))
 
     def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         bins, threshold, epsilon = self.bins, self.threshold, noise.budget.epsilon
@@ -136,7 +138,7 @@ class KDGrid(Mechanism):
             bins, threshold = chosen.bins, chosen.threshold
         grid = Grid.of(table.schema, bins, most=MOST_CELLS)
         progress("Counting the cells", 0.5 if self.chooses_bins else 0.0)
-        threshold = threshold or spurious_threshold(grid.cells, table.n, HISTOGRAM_SENSITIVITY / epsilon)
+        threshold = threshold or self._threshold(grid, table.n, epsilon)
         label = "counts of all cells"
         cells, counts = noisy_grid(
             grid, table, noise, threshold=threshold, label=label, most=MOST_INVENTED, epsilon=epsilon
@@ -145,6 +147,9 @@ class KDGrid(Mechanism):
         if self.spread_lost:
             cells, weights = with_lost_rows(grid, cells, counts, rows=table.n, threshold=threshold)
         return grid.model(cells, weights, rows=table.n, centre=self.placement == "centre")
+
+    def _threshold(self, grid: Grid, n: int, epsilon: Fraction) -> int:
+        return self.threshold or spurious_threshold(grid.cells, n, HISTOGRAM_SENSITIVITY / epsilon)
 
     def _shares(self, budget: Budget) -> tuple[Fraction, Fraction]:
         """Epsilon for the choice of the cells, and for their counts."""

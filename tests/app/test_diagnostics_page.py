@@ -298,6 +298,8 @@ def test_the_page_answers_what_the_table_is_good_for() -> None:
     told = texts(app)
     (evaluation,) = evaluations(session)
     assert all(line.reason in told for line in fitness_lines(evaluation))
+    assert "The original table shows" in told, "the groups of one's own table, with the test on each"
+    assert "The synthetic table shows" in told
     app.multiselect(key="purposes").set_value(["totals", "groups"]).run()
     assert session_of(app).work.purposes == ("totals", "groups")
     (evaluation,) = evaluations(session_of(app))

@@ -240,3 +240,20 @@ def test_groups_are_drawn_for_original_and_synthetic() -> None:
     alone = groups_chart(None, release.sample(), comparison)
     assert set(alone.table["table"]) == {"synthetic"}
     assert "x in the two groups of sick" in alone.alt
+    tests = [comparison.test(table) for table in (private.rows(), release.sample())]
+    under = [note.text for note in both.figure.layout.annotations if "<b>p" in note.text]
+    assert under[0] == f"<b>{p_value(tests[0].pvalue)}</b>: a difference"
+    assert len(under) == 2
+    assert f"The original table shows a difference (U = {tests[0].statistic:,.1f}," in both.alt
+
+
+def test_a_release_that_lost_a_group_is_drawn_all_the_same() -> None:
+    release, private = mixed_release()
+    comparison = GroupComparison.of(release.schema, value="x", group="sick")
+    rows = release.sample()
+    one = rows[rows["sick"] == comparison.levels[0]]
+    chart = groups_chart(private.rows(), one, comparison)
+    assert "In the synthetic table there is nothing to test." in chart.alt
+    assert [note.text for note in chart.figure.layout.annotations][-1] == "nothing to test"
+    with pytest.raises(dp.DPSynthError):
+        comparison.test(one)

@@ -85,15 +85,7 @@ def noisy_grid(
     The counts cost ``epsilon``, all of the budget unless it is given.
     """
     epsilon = epsilon or noise.budget.epsilon
-    scale = HISTOGRAM_SENSITIVITY / epsilon
-    invented = grid.cells * math.exp(-threshold / scale)
-    if invented > most:
-        raise ParameterError(
-            "cells",
-            grid.cells,
-            allowed=f"few enough that at most {most:,} empty ones pass a threshold of {threshold}",
-            remedy="Raise the threshold, use fewer bins, or use kd_tree or smoothed_histogram: they fit any domain.",
-        )
+    check_invented(grid, threshold, epsilon, most=most)
     cells, counts = grid.count(table)
     flat = np.ravel_multi_index(tuple(cells.T), grid.shape)
     noisy = noise.sparse_laplace(
@@ -109,6 +101,18 @@ def noisy_grid(
     kept = noisy.values >= threshold
     extra = np.column_stack(np.unravel_index(noisy.extra_keys, grid.shape)).astype(np.int64)
     return np.concatenate([cells[kept], extra]), np.append(noisy.values[kept], noisy.extra_values)
+
+
+def check_invented(grid: Grid, threshold: int, epsilon: Fraction, *, most: int) -> None:
+    """Refuse a grid of which more empty cells are expected to pass the threshold than ``most``: by public facts."""
+    invented = grid.cells * math.exp(-threshold * epsilon / HISTOGRAM_SENSITIVITY)
+    if invented > most:
+        raise ParameterError(
+            "cells",
+            grid.cells,
+            allowed=f"few enough that at most {most:,} empty ones pass a threshold of {threshold}",
+            remedy="Raise the threshold, use fewer bins, or use kd_tree or smoothed_histogram: they fit any domain.",
+        )
 
 
 def _picker(cells: int, occupied: IntArray, noise: Noise) -> Callable[[int], IntArray]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from dpsynth_core.charts.p_values import groups_chart, replay_chart, risk_chart
+from dpsynth_core.charts.p_values import groups_chart, replay_chart, risk_chart, tests_sentence
 from dpsynth_core.diagnostics import Result
 from dpsynth_core.diagnostics.base import INTERNAL
 from dpsynth_core.diagnostics.mann_whitney import group_columns
@@ -91,7 +91,7 @@ def _side_by_side(work: TableWork, run: RunRecord, comparison: GroupComparison, 
     if private is None:
         return
     original, synthetic = private.rows(), run.result.tables[0]
-    tests = {"original": comparison.test(original), "synthetic": comparison.test(synthetic)}
+    tests = {name: comparison.test_if_any(table) for name, table in (("original", original), ("synthetic", synthetic))}
     rows = [
         {
             "table": label,
@@ -101,8 +101,11 @@ def _side_by_side(work: TableWork, run: RunRecord, comparison: GroupComparison, 
             "rows": f"{test.n1:,} and {test.n2:,}",
         }
         for label, test in tests.items()
+        if test is not None
     ]
-    st.dataframe(rows, hide_index=True, alt="The Mann-Whitney test on both tables")
+    st.text(tests_sentence(comparison, tests))
+    if rows:
+        st.dataframe(rows, hide_index=True, alt="The Mann-Whitney test on both tables")
     show_internal_chart(groups_chart(original, synthetic, comparison), key="groups", as_table=as_table)
 
 

@@ -8,12 +8,13 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpsynth_core as dp
 from dpsynth_core.inference.histograms import law_of
-from dpsynth_core.mechanisms.kd_grid import KDGrid, balanced_bins
+from dpsynth_core.mechanisms import kd_grid
+from dpsynth_core.mechanisms.kd_grid import MOST_CELLS, KDGrid, balanced_bins
 from dpsynth_core.mechanisms.partition.grid import Grid
 from dpsynth_core.mechanisms.partition.resolution import LOSS_SENSITIVITY, resolutions, rows_at_risk, with_lost_rows
 from dpsynth_core.mechanisms.partition.thresholds import invented_rows, spurious_threshold
@@ -84,6 +85,46 @@ def test_choice_and_counts_add_up_to_the_budget() -> None:
     release = dp.synthesize(clusters(1_000, 1), mechanism, epsilon=1)
     assert release.guarantee.status == "proven"
     assert [charge.budget.epsilon for charge in release.charges] == [Fraction(1, 4), Fraction(3, 4)]
+
+
+@given(
+    columns=st.integers(1, 24),
+    n=st.integers(1, 40),
+    share=st.sampled_from([0.0, 0.05, 0.5]),
+    bins=st.sampled_from([None, 2, 40, 5_000]),
+    threshold=st.sampled_from([None, 1, 30]),
+    epsilon=st.sampled_from(["0.01", "1", "50"]),
+)
+@settings(max_examples=40, deadline=None)
+def test_a_plan_refuses_exactly_where_a_run_does(  # noqa: PLR0917
+    columns: int, n: int, share: float, bins: int | None, threshold: int | None, epsilon: str
+) -> None:
+    facts = [{"name": f"c{i}", "kind": "continuous", "lower": 0, "upper": 1, "public": True} for i in range(columns)]
+    schema = dp.Schema.from_dict({"columns": facts})
+    table = dp.PrivateTable(pd.DataFrame({f"c{i}": [0.5] * n for i in range(columns)}), schema)
+    mechanism = KDGrid(bins=bins, choice_share=share, threshold=threshold)
+    noise = SeededNoise(Budget.of(epsilon), 1)
+    planned = run = ""
+    with pytest.MonkeyPatch.context() as fewer:
+        fewer.setattr(kd_grid, "MOST_INVENTED", 2_000)  # as in the mechanism, but quicker
+        try:
+            mechanism.plan(schema, n, Budget.of(epsilon))
+        except dp.ParameterError as refusal:
+            planned = str(refusal)
+        try:
+            mechanism.fit(table, noise)
+        except dp.ParameterError as refusal:
+            run = str(refusal)
+    assert run == planned
+    assert noise.charges == () if run else noise.spent == noise.budget, "nothing is paid for a refusal"
+
+
+def test_a_grid_that_is_too_fine_all_over_leaves_the_coarser_ones_to_choose_from() -> None:
+    """Sixteen columns: the balanced grid is refused, a quarter of its bins is not."""
+    facts = [{"name": f"c{i}", "kind": "continuous", "lower": 0, "upper": 1, "public": True} for i in range(16)]
+    schema, mechanism = dp.Schema.from_dict({"columns": facts}), KDGrid(choice_share=0.05)
+    n = next(10**k for k in range(2, 19) if balanced_bins(schema, 10**k, 1) ** 16 > MOST_CELLS)
+    assert mechanism.plan(schema, n, Budget.of(1)).cells <= MOST_CELLS
 
 
 def test_given_bins_are_used_and_nothing_is_paid_for_choosing() -> None:
