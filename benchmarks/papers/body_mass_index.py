@@ -24,11 +24,11 @@ from benchmarks.papers.false_discoveries import (
     SIZES,
     SMOOTHED,
     rate_cell,
+    stored_rates,
 )
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.inference.experiments import ALPHA, ErrorRates, Experiment, TestKind
 from dpsynth_core.inference.populations import HistogramDistribution, Population
-from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.privacy.budget import Budget
 
@@ -142,27 +142,16 @@ def _rates(  # noqa: PLR0917  one curve's four facts, at one size and one epsilo
     reps = max(1, options.reps // one_in)
     both = people.populations(n)
 
-    def compute() -> list[int]:
+    def compute() -> list[ErrorRates]:
         options.report(f"Running {type(mechanism).__name__ if mechanism else 'DP-MW'} ({test}), {n:,} rows")
         budget = Budget.of(str(epsilon), "1e-6" if test == "dp" else 0)
         experiment = Experiment(mechanism=mechanism, budget=budget, bins=BINS, test=test, simulations=99)
         found = experiment.pvalues(both, reps, np.random.SeedSequence([7, n, round(100 * epsilon)]), workers=1)
-        rates = ErrorRates.of(found, test=test, epsilon=epsilon, groups=both[0], effect=1.0, alpha=ALPHA)
-        return [rates.type_one.count, rates.type_two.count, rates.undefined]
+        return [ErrorRates.of(found, test=test, epsilon=epsilon, groups=both[0], effect=1.0, alpha=ALPHA)]
 
-    key = f"body mass index: {mechanism}, {test}, {n} of {people.origin}, epsilon {epsilon:g}, {reps} repetitions"
-    one, two, undefined = options.once(key, compute)
-    return ErrorRates(
-        test=test,
-        epsilon=epsilon,
-        n1=both[0].n1,
-        n2=both[0].n2,
-        effect=1.0,
-        alpha=ALPHA,
-        type_one=Proportion(count=one, reps=reps),
-        type_two=Proportion(count=two, reps=reps),
-        undefined=undefined,
-    )
+    key = f"body mass index: {mechanism}, {test}, {n} of {people.origin}, epsilon {epsilon:g}"
+    (rates,) = stored_rates(options, key, compute)
+    return rates
 
 
 def _table(title: str, lines: list[tuple[str, str, list[ErrorRates]]], people: BodyMass) -> ResultTable:

@@ -7,9 +7,9 @@ A new curve is one line in ``ORIGINAL_SIZES`` or ``SYNTHETIC_SIZES``.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -87,6 +87,13 @@ def false_discoveries(options: RunOptions) -> Iterator[ResultTable]:
 Grid = dict[tuple[str, int], list[ErrorRates]]
 
 
+def stored_rates(options: RunOptions, key: str, compute: Callable[[], Sequence[ErrorRates]]) -> list[ErrorRates]:
+    """Error rates from the store if they are there."""
+    stored = options.once(f"{key}, {options.reps} repetitions", lambda: [asdict(rates) for rates in compute()])
+    shares = ("type_one", "type_two")
+    return [ErrorRates(**{**each, **{name: Proportion(**each[name]) for name in shares}}) for each in stored]
+
+
 def _run(curves: Sequence[Curve], sizes: Sequence[tuple[int, int | None]], options: RunOptions) -> Grid:
     """For each curve and each number of original (and synthetic) rows, one result for each epsilon."""
     grid: Grid = {}
@@ -108,11 +115,16 @@ def _run(curves: Sequence[Curve], sizes: Sequence[tuple[int, int | None]], optio
                 test=curve.test,
                 delta=curve.delta,
             )
-            # What is vectorised runs outside the interpreter's lock; the rest starts processes of its own.
-            with ThreadPoolExecutor(os.cpu_count() if curve.one_in == 1 else 1) as pool:
-                waiting = [pool.submit(work, epsilon=e, seed=first + i) for i, e in enumerate(EPSILONS)]
-                grid[curve.title, rows or n] = [rates.result() for rates in waiting]
+            key = f"{curve.title}, {n} original rows, {rows or n} synthetic"
+            grid[curve.title, rows or n] = stored_rates(options, key, partial(_by_epsilon, work, first, curve.one_in))
     return grid
+
+
+def _by_epsilon(work: Callable[..., ErrorRates], first: int, one_in: int) -> list[ErrorRates]:
+    # What is vectorised runs outside the interpreter's lock; the rest starts processes of its own.
+    with ThreadPoolExecutor(os.cpu_count() if one_in == 1 else 1) as pool:
+        waiting = [pool.submit(work, epsilon=e, seed=first + i) for i, e in enumerate(EPSILONS)]
+        return [rates.result() for rates in waiting]
 
 
 def _table(grid: Grid, error: str, title: str, letter: str) -> ResultTable:
@@ -185,18 +197,19 @@ def _unequal(large: int, options: RunOptions) -> ResultTable:
         options.report(f"Running {title} with unequal groups")
         cells: list[CellValue] = []
         for test in ("ordinary", "calibrated"):
-            for ratio in (0.5, 0.1):
-                rates = error_rates(
-                    mechanism,
-                    epsilon=epsilon,
-                    n=min(n, large),
-                    ratio=ratio,
-                    bins=BINS,
-                    reps=options.reps,
-                    test=test,
-                    shape=shape,
-                )
-                cells.append(rate_cell(rates.type_one))
+            work = partial(
+                error_rates,
+                mechanism,
+                epsilon=epsilon,
+                n=min(n, large),
+                bins=BINS,
+                reps=options.reps,
+                test=test,
+                shape=shape,
+            )
+            key = f"unequal groups: {title}, {n} rows, {test}"
+            both = stored_rates(options, key, lambda work=work: [work(ratio=ratio) for ratio in (0.5, 0.1)])
+            cells += [rate_cell(rates.type_one) for rates in both]
         rows.append((title, f"n = {min(n, large):,}, eps {epsilon:g}", *cells))
     return ResultTable(
         title="Type I error with unequal groups and a skewed value (not in the paper)",

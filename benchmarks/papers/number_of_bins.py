@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy.stats import norm
 
 from benchmarks.papers.base import CellValue, ResultTable, RunOptions
-from benchmarks.papers.false_discoveries import PAPER_MWEM, PERTURBED, PGM, SMOOTHED, rate_cell
+from benchmarks.papers.false_discoveries import PAPER_MWEM, PERTURBED, PGM, SMOOTHED, rate_cell, stored_rates
 from dpsynth_core.inference.experiments import ALPHA, TestKind, error_rates
 from dpsynth_core.mechanisms.base import Mechanism
 
@@ -40,7 +41,8 @@ def number_of_bins(options: RunOptions) -> Iterator[ResultTable]:
             lines: dict[str, list[CellValue]] = {"Type I": [], "Type II": []}
             for bins in BINS:
                 options.report(f"Running {title}, {bins} bins from {lower:g} to {upper:g}")
-                rates = error_rates(
+                work = partial(
+                    error_rates,
                     mechanism,
                     epsilon=str(epsilon),
                     n=options.rows(n),
@@ -52,6 +54,8 @@ def number_of_bins(options: RunOptions) -> Iterator[ResultTable]:
                     upper=upper,
                     workers=1,
                 )
+                key = f"{title}, {options.rows(n)} rows, epsilon {epsilon:g}, {bins} bins from {lower:g} to {upper:g}"
+                (rates,) = stored_rates(options, key, lambda work=work: [work()])
                 lines["Type I"].append(rate_cell(rates.type_one))
                 lines["Type II"].append(rate_cell(rates.type_two))
             setting = f"n = {options.rows(n):,}, eps {epsilon:g}"

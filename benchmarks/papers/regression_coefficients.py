@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -160,9 +161,17 @@ def _errors(name: str, method: Method, options: RunOptions, rows: int) -> Errors
             frame = simulate_bivariate(rows, np.random.default_rng([2018, index]))
             truth, table = np.polyfit(frame["x1"], frame["x2"], 1)[::-1], PrivateTable(frame, schema)
             for epsilon in EPSILONS:
-                by_epsilon[epsilon].append(np.abs(method(table, epsilon, seed) - truth))
+                work = partial(_absolute_error, method, table, epsilon, seed, truth)
+                key = f"{name}, bounds {bound}, epsilon {epsilon:g}, repetition {index}"
+                by_epsilon[epsilon].append(np.array(options.once(key, work)))
         found[f"{bound} sd"] = by_epsilon
     return found
+
+
+def _absolute_error(
+    method: Method, table: PrivateTable, epsilon: float, seed: int | None, truth: FloatArray
+) -> list[float]:
+    return [float(error) for error in np.abs(method(table, epsilon, seed) - truth)]
 
 
 def _schema(bound: int) -> Schema:

@@ -90,12 +90,12 @@ def release_pmse(options: RunOptions) -> Iterator[ResultTable]:
             for copies in numbers:
                 for epsilon in EPSILONS if GUARANTEES.get(name) != "none" else EPSILONS[:1]:
                     options.report(f"Repetition {rep + 1} of {options.reps}: {name}, l = {copies}, epsilon {epsilon:g}")
-                    try:
-                        pmse = _mean_pmse(table, make, epsilon, copies=copies, seed=seed)
-                    except DPSynthError:
+                    work = partial(_mean_pmse, table, make, epsilon, copies=copies, seed=seed)
+                    pmse = options.once(f"{name}, l = {copies}, epsilon {epsilon:g}, repetition {rep}", work)
+                    if pmse is None:
                         refused[name, copies, epsilon] += 1
-                        continue
-                    found.setdefault((name, copies, epsilon), []).append(pmse)
+                    else:
+                        found.setdefault((name, copies, epsilon), []).append(pmse)
     yield ResultTable(
         title="pMSE of the synthetic table",
         notes=(
@@ -180,10 +180,13 @@ def _simulated(n: int, rng: np.random.Generator) -> pd.DataFrame:
     return pd.DataFrame({"x1": x1, "x2": rng.normal(-2.5 + 0.5 * x1, 3.0)})
 
 
-def _mean_pmse(table: PrivateTable, make: Maker, epsilon: float, *, copies: int, seed: int | None) -> float:
-    """Mean over the tables, each made at its share of epsilon."""
+def _mean_pmse(table: PrivateTable, make: Maker, epsilon: float, *, copies: int, seed: int | None) -> float | None:
+    """Mean over the tables, each made at its share of epsilon; None where one was refused."""
     seeds = [None if seed is None else seed * copies + copy for copy in range(copies)]
-    made = (make(table, epsilon / copies, each) for each in seeds)
+    try:
+        made = [make(table, epsilon / copies, each) for each in seeds]
+    except DPSynthError:
+        return None
     return float(np.mean([cart_pmse(_points(table), synthetic, cp=CP) for synthetic in made]))
 
 
