@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.inference.efforts import Effort
 from dpsynth_core.inference.nuisance import Nuisance, rounded_sizes
 from dpsynth_core.inference.null_simulation import NullSimulator
+
+NEAR = 3
+"""Cells on either side of one that was kept in which others may be hidden."""
 
 
 def candidates(
@@ -22,9 +27,9 @@ def candidates(
         chances=_normalised(2 * estimate.chances - again.chances),
     )
     nulls = [*_each(again), *_each(mirrored)]
-    hidden = effort.neighbours if simulator.hides_cells else ()
     if simulator.test.group.is_numeric:
         return nulls + _other_numbers(simulator, estimate, effort)
+    hidden = _Hidden.of(simulator, estimate, effort)
     for shape in _shapes(estimate.chances[0], effort, nullable=simulator.test.value.nullable, hidden=hidden):
         for sizes in _sizes(estimate.sizes[0], effort.fractions, n):
             nulls.append(Nuisance(sizes=sizes[None], chances=shape[None]))
@@ -52,9 +57,36 @@ def _normalised(weights: FloatArray) -> FloatArray:
     return np.asarray(kept / kept.sum(axis=-1, keepdims=True))
 
 
-def _shapes(chances: FloatArray, effort: Effort, *, nullable: bool, hidden: tuple[int, ...] = ()) -> list[FloatArray]:
-    """The estimated distribution as it is, smoothed, shifted, and mixed with a flat one; missing values keep their
-    share. Where a kept cell may stand for several, also with its share dealt to so many cells around it."""
+@dataclass(frozen=True, kw_only=True)
+class _Hidden:
+    """What cells below a threshold may hide."""
+
+    neighbours: tuple[int, ...] = ()
+    """Cells that a kept one may stand for."""
+    floors: tuple[float, ...] = ()
+    """Shares that cells may have that are not seen."""
+
+    @classmethod
+    def of(cls, simulator: NullSimulator, estimate: Nuisance, effort: Effort) -> _Hidden:
+        if simulator.threshold <= 1:
+            return cls()
+        just_seen = simulator.threshold / float(estimate.sizes.max())
+        return cls(neighbours=effort.neighbours, floors=tuple(part * just_seen for part in effort.unseen))
+
+    def shapes(self, chances: FloatArray) -> list[FloatArray]:
+        """With a kept cell's share dealt to so many cells around it; and with rows in all cells that are not seen, or
+        in those near the ones that are."""
+        near = _smoothed(chances, NEAR) > 0
+        raised = [np.maximum(chances, floor * where) for floor in self.floors for where in (near, np.ones_like(near))]
+        return [*(_spread(chances, cells) for cells in self.neighbours), *map(_normalised, raised)]
+
+
+NOTHING = _Hidden()
+
+
+def _shapes(chances: FloatArray, effort: Effort, *, nullable: bool, hidden: _Hidden = NOTHING) -> list[FloatArray]:
+    """The estimated distribution as it is, smoothed, shifted, and mixed with a flat one, and with what may be hidden;
+    missing values keep their share."""
     known, missing = (chances[:-1], chances[-1:]) if nullable else (chances, chances[:0])
     total = known.sum()
     if not total > 0:
@@ -63,7 +95,7 @@ def _shapes(chances: FloatArray, effort: Effort, *, nullable: bool, hidden: tupl
     flat = np.full(values, 1 / values)
     smooth = [_smoothed(known / total, max(1, round(width * values / 2))) for width in effort.widths]
     shapes = [known / total, *smooth, flat, (known / total + flat) / 2]
-    shapes += [_spread(known / total, cells) for cells in hidden]
+    shapes += hidden.shapes(known / total)
     x = np.linspace(-0.5, 0.5, values)
     for base in (known / total, smooth[len(smooth) // 2]):
         shapes += [_normalised(base * np.exp(tilt * x)) for tilt in effort.tilts]

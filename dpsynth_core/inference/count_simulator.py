@@ -58,8 +58,8 @@ class CountSimulator(NullSimulator):
         return Findings(pvalues=found.pvalues[0], statistics=found.statistics[0])
 
     @property
-    def hides_cells(self) -> bool:  # type: ignore[override]
-        return not self.cells.law.undoes_noise
+    def threshold(self) -> int:  # type: ignore[override]
+        return self.cells.law.threshold
 
     @cached_property
     def cells(self) -> CountCells:

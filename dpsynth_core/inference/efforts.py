@@ -32,6 +32,8 @@ class Effort:
     """Nulls looked at more closely at either end."""
     rare: int = 0
     """Times as many releases that are screened where hardly any of a null's can be tested, as the real one can."""
+    unseen: tuple[float, ...] = ()
+    """Rows that cells may have that are not seen, in parts of the threshold below which they are emptied."""
     neighbours: tuple[int, ...] = ()
     """Numbers of cells that one kept cell may stand for, where others around it can have been emptied."""
     estimating: int = ESTIMATION_RUNS
@@ -61,6 +63,7 @@ COUNT_EFFORTS = (
         widths=(0.03, 0.3),
         repeats=6,
         neighbours=(2, 4),
+        unseen=(0.5,),
         rare=8,
         screening=20,
         releases=400,
@@ -72,6 +75,7 @@ COUNT_EFFORTS = (
         widths=(0.03, 0.1, 0.3),
         repeats=12,
         neighbours=(2, 3, 4, 6),
+        unseen=(0.25, 0.5, 0.75),
         rare=16,
         screening=40,
         releases=2_000,

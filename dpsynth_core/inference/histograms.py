@@ -60,6 +60,8 @@ class HistogramLaw(ABC):
     """Whether rows lie at the middle of their cell, so that all rows of a cell are tied."""
     group_first: bool = True
     """Whether the group column comes before the value column in the schema."""
+    threshold: int = 1
+    """Smallest noisy count that is kept."""
 
     @abstractmethod
     def _run(self, counts: IntArray | FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -95,8 +97,6 @@ class NoisyCounts(HistogramLaw):
     """Discrete Laplace noise on every cell; cells below a threshold are emptied; the rest is rescaled and rounded."""
 
     scale: float
-    threshold: int
-    """Smallest noisy count that is kept."""
 
     def _run(self, counts: IntArray | FloatArray, rng: np.random.Generator) -> FloatArray:
         ends = discrete_laplace(rng, self.scale, counts.shape)

@@ -116,8 +116,8 @@ class NullSimulator(ABC):
     """In the real release, one entry for each question."""
     quick: bool
     """Whether thousands of releases take no longer than a second."""
-    hides_cells: bool = False
-    """Whether cells below a threshold are emptied, so that a single cell that was kept may stand for several."""
+    threshold: int = 1
+    """Cells with fewer rows are emptied, so that one that was kept may stand for several, and others may be hidden."""
 
     @property
     def statistics(self) -> FloatArray:

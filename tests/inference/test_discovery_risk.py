@@ -12,6 +12,7 @@ import pytest
 
 import dpsynth_core as dp
 from dpsynth_core.inference.calibrated import CalibratedMannWhitney
+from dpsynth_core.inference.candidate_nulls import candidates
 from dpsynth_core.inference.count_simulator import CountSimulator, count_cells_of
 from dpsynth_core.inference.discovery_risk import DiscoveryRisk, private_discovery_risk
 from dpsynth_core.inference.efforts import COUNT_EFFORTS, ROW_EFFORTS
@@ -115,6 +116,24 @@ def test_one_kept_cell_may_stand_for_several() -> None:
     low, high = range_of(found.rates())
     assert truth > 0.6
     assert low <= truth <= high
+
+
+def test_cells_below_a_threshold_may_hold_rows_that_are_not_seen() -> None:
+    schema = schema_of(GROUP, {**VALUE, "bins": 50})
+    observed = np.zeros((2, 50))
+    observed[:, 10:13] = 1000
+    test = GroupTest.of(schema, value="value", group="group")
+    given = {"test": test, "schema": schema, "epsilon": Fraction(1, 10), "n": 6000, "observed": observed}
+    estimate = Nuisance(sizes=np.array([[3000, 3000]]), chances=observed.sum(axis=0)[None] / observed.sum())
+    hidden: dict[str, set[int]] = {}
+    for key in ("kd_grid", "perturbed_histogram"):
+        simulator = CountSimulator(mechanism=dp.MECHANISMS[key](), **given)
+        rng, effort = np.random.default_rng(1), COUNT_EFFORTS[0]
+        tried = candidates(simulator, estimate, effort, rng)
+        below = simulator.threshold / 2 / 3000
+        hidden[key] = {int(np.isclose(one.chances[0] / one.chances[0].max(), 3 * below).sum()) for one in tried}
+    assert {6, 47} <= hidden["kd_grid"]  # near the three that were kept, and everywhere
+    assert not {6, 47} & hidden["perturbed_histogram"]
 
 
 def test_the_rate_is_that_of_releases_that_leave_something_to_test() -> None:
