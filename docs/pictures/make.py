@@ -7,19 +7,36 @@ from pathlib import Path
 from playwright.sync_api import Page, expect, sync_playwright
 
 from benchmarks.page_waits import CHROMIUM, follow, quiet, serving
-from pages.shared.layout import STAGES
+from dpsynth_core.diagnostics import DIAGNOSTICS
+from pages.shared.layout import STAGES, Stage
 
 HERE = Path(__file__).parent
 SIZE = {"width": 1200, "height": 800}
 SCALE = 0.75
 PATIENCE = 5 * 60_000
-READY = {"Diagnostics": "Regression", "Release": "Checklist"}
-"""The heading by which a page is known to be complete."""
 
 
 def press(page: Page, name: str) -> None:
     """Press a button by its name, once the page has settled."""
     quiet(page).get_by_role("button", name=name, exact=True).click()
+
+
+def made(page: Page) -> None:
+    """Make a synthetic table of the table at hand."""
+    follow(page, "Synthesize")
+    press(page, "Synthesize")
+    expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible()
+
+
+def complete(page: Page, stage: Stage) -> None:
+    """Wait until a page shows everything that it can show of the release at hand."""
+    expect(page.get_by_role("heading", level=1)).to_have_text(stage.title)
+    if stage.title == "Diagnostics":
+        *_, last = DIAGNOSTICS.values()
+        expect(page.get_by_role("heading", name=last.title)).to_be_visible()
+    if stage.title == "Release":
+        press(page, "Gather the evidence")
+        expect(page.get_by_role("link", name="Download the review report")).to_be_visible()
 
 
 def main() -> None:
@@ -31,17 +48,10 @@ def main() -> None:
         expect.set_options(timeout=PATIENCE)
         page.goto(address)
         press(page, "Try an example")
-        follow(page, "Synthesize")
-        press(page, "Synthesize")
-        expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible()
+        made(page)
         for stage in STAGES:
             follow(page, stage.title)
-            expect(page.get_by_role("heading", level=1)).to_have_text(stage.title)
-            if stage.title in READY:
-                expect(page.get_by_role("heading", name=READY[stage.title])).to_be_visible()
-            if stage.title == "Release":
-                press(page, "Gather the evidence")
-                expect(page.get_by_role("button", name="Download the review report")).to_be_visible()
+            complete(page, stage)
             quiet(page).wait_for_timeout(2_000)  # charts move into place
             page.screenshot(path=HERE / f"{Path(stage.path).stem}.png")
         browser.close()

@@ -44,7 +44,7 @@ def best_root(synthetic: Int32Array, original: Int32Array, sizes: IntArray, nomi
     most = counts.shape[2]
     # For each cut as the root's: the best that a second cut can make of the rows inside, and of those outside.
     best = np.zeros((len(sizes), 2, most))
-    both = np.empty((2, most, most))
+    both = np.empty((2, most, most), np.int32)
     for i in range(len(sizes)):
         _cut_twice(counts[i], rows, cuts[i], nominal[i], best[i])
         for j in range(i):
@@ -63,7 +63,7 @@ def best_pair(made: CellPair, given: CellPair, sizes: IntPair, nominal: IntPair)
     """As ``best_root``, for trees on two columns given one by one; twice the same column gives its own trees."""
     rows = float(len(made[0])), float(len(given[0]))
     cuts = sizes[0] - 1 + nominal[0], sizes[1] - 1 + nominal[1]
-    both = np.empty((2, sizes[0], sizes[1]))
+    both = np.empty((2, sizes[0], sizes[1]), np.int32)
     _count_pair(made, sizes, nominal, both[0])
     _count_pair(given, sizes, nominal, both[1])
     # Rows inside each cut by itself: the last line or column of a cumulative table, the sum of one that is not.
@@ -138,19 +138,22 @@ def _rows_inside(synthetic: Int32Array, original: Int32Array, sizes: IntArray, n
 
 
 @compiled
-def _count_pair(cells: CellPair, sizes: IntPair, nominal: IntPair, table: FloatArray) -> None:
+def _count_pair(cells: CellPair, sizes: IntPair, nominal: IntPair, table: Int32Array) -> None:
     """Rows inside both of two columns' cuts, for every pair of cuts, into ``table``."""
     lines, width = sizes
-    first, second = cells
+    # Without a sign, no index is looked at for whether it counts from the end.
+    first, second = cells[0].view(np.uint32), cells[1].view(np.uint32)
     for s in range(lines):
         for t in range(width):
-            table[s, t] = 0.0
+            table[s, t] = 0
     for row in range(len(first)):
-        table[first[row], second[row]] += 1.0
+        table[first[row], second[row]] += 1
     if not nominal[1]:
         for s in range(lines):
-            for t in range(1, width):
-                table[s, t] += table[s, t - 1]
+            line, total = table[s, :width], np.int32(0)
+            for t in range(width):
+                total += line[t]
+                line[t] = total
     if not nominal[0]:
         for s in range(1, lines):
             for t in range(width):
@@ -159,7 +162,7 @@ def _count_pair(cells: CellPair, sizes: IntPair, nominal: IntPair, table: FloatA
 
 @compiled
 def _cross(  # noqa: PLR0917  compiled code takes arguments by place
-    both: FloatArray,
+    both: Int32Array,
     first: FloatArray,
     second: FloatArray,
     rows: tuple[float, float],
@@ -167,21 +170,39 @@ def _cross(  # noqa: PLR0917  compiled code takes arguments by place
     best: FloatArray,
     best_second: FloatArray,
 ) -> None:
-    """Four leaves for each pair of cuts of two columns; either cut may be the root's."""
-    a_second, o_second, inside_second, outside_second = second[0], second[1], best_second[0], best_second[1]
+    """Four leaves for each pair of cuts of two columns; either cut may be the root's.
+
+    A line at a time, in short loops that divide several numbers at once. A leaf without rows counts as one with one
+    original row, which changes nothing.
+    """
+    size = cuts[1]
+    a_second, o_second = second[0, :size], second[1, :size]
+    inside_second, outside_second = best_second[0, :size], best_second[1, :size]
+    terms = np.empty((4, size))
+    in_both, only_first, only_second, neither = terms[0], terms[1], terms[2], terms[3]
     for s in range(cuts[0]):
-        a_both, o_both, a_first, o_first = both[0, s], both[1, s], first[0, s], first[1, s]
+        a_both, o_both, a_first, o_first = both[0, s, :size], both[1, s, :size], first[0, s], first[1, s]
+        a_rest, o_rest = rows[0] - a_first, rows[1] - o_first
+        for t in range(size):
+            a = float(a_both[t])
+            in_both[t] = a * a / max(a + o_both[t], 1.0)
+        for t in range(size):
+            a = a_first - a_both[t]
+            only_first[t] = a * a / max(a + (o_first - o_both[t]), 1.0)
+        for t in range(size):
+            a = a_second[t] - a_both[t]
+            only_second[t] = a * a / max(a + (o_second[t] - o_both[t]), 1.0)
+        for t in range(size):
+            a = a_rest - (a_second[t] - a_both[t])
+            neither[t] = a * a / max(a + (o_rest - (o_second[t] - o_both[t])), 1.0)
+        for t in range(size):
+            inside_second[t] = max(inside_second[t], in_both[t] + only_second[t])
+        for t in range(size):
+            outside_second[t] = max(outside_second[t], only_first[t] + neither[t])
         best_inside, best_outside = best[0, s], best[1, s]
-        for t in range(cuts[1]):
-            a, o = a_both[t], o_both[t]
-            in_both = _term(a, o)
-            only_first = _term(a_first - a, o_first - o)
-            only_second = _term(a_second[t] - a, o_second[t] - o)
-            neither = _term(rows[0] - a_first - a_second[t] + a, rows[1] - o_first - o_second[t] + o)
-            best_inside = max(best_inside, in_both + only_first)
-            best_outside = max(best_outside, only_second + neither)
-            inside_second[t] = max(inside_second[t], in_both + only_second)
-            outside_second[t] = max(outside_second[t], only_first + neither)
+        for t in range(size):
+            best_inside = max(best_inside, in_both[t] + only_first[t])
+            best_outside = max(best_outside, only_second[t] + neither[t])
         best[0, s], best[1, s] = best_inside, best_outside
 
 
