@@ -95,3 +95,6 @@ class RunProgress:
 
     def restart(self) -> None:
         """The next table begins, and the lines begin again."""
+
+    def part(self, result: object) -> None:
+        """A part of the result, to be shown before the rest is there. Not for work that is charged."""

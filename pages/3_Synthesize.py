@@ -1,4 +1,4 @@
-"""Make the synthetic table and pay for it."""
+"""Make the synthetic table, within the privacy budget."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from pages.shared.diagnostics.view import (
     show_changes,
     show_mark,
     show_panel,
+    show_ready,
     show_verdict,
 )
 from pages.shared.layout import lay_out, needs_run, next_step
@@ -43,6 +44,8 @@ if found:
     for key in DIAGNOSTICS:
         show_panel(session, key, found)
     offer_other_size(session, then="pages/3_Synthesize.py")
+else:
+    show_ready(session, runs, columns)
 
 next_step(
     "pages/5_Tradeoffs.py",

@@ -25,21 +25,25 @@ TALLEST = 12_000
 
 def take(page: Page, folder: Path, name: str) -> None:
     """The page from top to bottom, in every width and scheme."""
-    for scheme in SCHEMES:
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        for width, pixels in WIDTHS.items():
-            page.set_viewport_size({"width": pixels, "height": HEIGHT})
-            quiet(page).wait_for_timeout(700)  # the sidebar folds away, charts find their size
-            height = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
-            page.set_viewport_size({"width": pixels, "height": min(height, TALLEST)})
-            quiet(page).wait_for_timeout(700)
-            page.screenshot(path=folder / f"{name}-{width}-{scheme}.png")
-            print(name, width, scheme, height, flush=True)
-    page.emulate_media(color_scheme="light")
-    page.set_viewport_size({"width": WIDTHS["1400"], "height": HEIGHT})
-    folded = quiet(page).get_by_test_id("stExpandSidebarButton")
-    if folded.count():
-        folded.click()
+    for width, pixels in {**WIDTHS, "": WIDTHS["1400"]}.items():
+        page.set_viewport_size({"width": pixels, "height": HEIGHT})
+        for scheme in SCHEMES if width else ("light",):
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            page.reload()  # as somebody comes who has this screen
+            expect(page.get_by_role("heading", level=1)).to_be_visible()
+            if width:
+                shoot(page, pixels, folder / f"{name}-{width}-{scheme}.png")
+
+
+def shoot(page: Page, pixels: int, path: Path) -> None:
+    """One picture, as tall as the page."""
+    quiet(page).wait_for_timeout(1_000)  # charts find their size
+    height = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
+    page.set_viewport_size({"width": pixels, "height": min(height, TALLEST)})
+    quiet(page).wait_for_timeout(1_000)
+    page.screenshot(path=path)
+    page.set_viewport_size({"width": pixels, "height": HEIGHT})
+    print(path.name, height, flush=True)
 
 
 def choose(page: Page, example: str) -> None:
@@ -80,7 +84,8 @@ def main() -> None:
                 continue
             for section, label in SECTIONS.items():
                 quiet(page).get_by_role("radio", name=label, exact=True).press("Space")
-                quiet(page).wait_for_timeout(1_000)  # a figure may be the work of a while
+                if section != "lessons":
+                    expect(page.get_by_test_id("stPlotlyChart").first).to_be_visible()
                 expect(page.get_by_role("button", name="Cancel", exact=True)).to_have_count(0)
                 take(page, chosen.folder, f"{stage.title}-{section}")
         browser.close()

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.arrays import FloatArray, IntArray
-from dpsynth_core.charts.theme import AXIS_LETTERS, plain, wrapped
+from dpsynth_core.charts.theme import SMALL_AXIS_LETTERS, plain, wrapped
 from dpsynth_core.table.column import Column, label_text
 from dpsynth_core.table.encoding import codec_for, reading_layout
 
@@ -20,7 +20,7 @@ MISSING = "(missing)"
 def axis_title(column: Column) -> str:
     """Name and unit, in two lines where one would run into the next panel's."""
     title = plain(column.name) + (f" ({plain(column.unit)})" if column.unit else "")
-    return wrapped(title, AXIS_LETTERS - 4)
+    return wrapped(title, SMALL_AXIS_LETTERS)
 
 
 def cell_names(column: Column) -> list[str]:

@@ -35,10 +35,13 @@ def pair_size_chart(schema: Schema, rows: int) -> Chart:
         names, marker = [plain(text) for text in part["columns"]], {"color": colour, "symbol": symbol, "size": 11}
         figure.add_scatter(x=part["cells"], y=names, mode="markers", name=verdict, marker=marker, hovertemplate=hover)
     figure.add_vline(x=rows, line={"color": REFERENCE, "dash": "dash"})
-    # On a log axis an annotation is placed by the exponent.
-    label = {"text": f"{rows:,} rows", "showarrow": False, "xanchor": "left", "xshift": 4, "yanchor": "bottom"}
-    figure.add_annotation(x=np.log10(rows), y=0, yref="paper", **label)
     ends = [float(np.log10(max(int(size), 1))) for size in (*shown["cells"], rows)]
+    # On the side of the line where there is room. On a log axis an annotation is placed by the exponent.
+    side = (
+        {"xanchor": "right", "xshift": -4} if 2 * ends[-1] > min(ends) + max(ends) else {"xanchor": "left", "xshift": 4}
+    )
+    label = {"text": f"{rows:,} rows", "showarrow": False, "yanchor": "bottom", **side}
+    figure.add_annotation(x=ends[-1], y=0, yref="paper", **label)
     figure.update_xaxes(type="log", range=[min(ends) - 0.3, max(ends) + 0.3], **_log_ticks(min(ends), max(ends)))
     figure.update_yaxes(categoryorder="array", categoryarray=[plain(text) for text in shown["columns"]])
     sparse = int((frame["cells"] > rows).sum())

@@ -36,8 +36,7 @@ def correlation_chart(result: Result) -> Chart | None:
     ]
     labels = [plain(name) for name in names]
     figure = _triptych(grids, labels, labels, unit="correlation", high=1, max_difference=1)
-    figure.update_xaxes(title={"text": "column"})
-    figure.update_yaxes(title={"text": "column"}, col=1)
+    _name_axes(figure, "column", "column")
     alt = "Correlations in the original, in the synthetic table, and their difference."
     known = table[table["difference"].notna()]
     if len(known):
@@ -56,8 +55,7 @@ def pair_chart(original: PrivateTable, synthetic: pd.DataFrame, first: str, seco
     high, gap = float(np.max(shares)), shares[1] - shares[0]
     widest = max(float(np.abs(gap).max()), high / 2)
     figure = _triptych([*shares, gap], labels[1], labels[0], unit="share", high=high, max_difference=widest)
-    figure.update_xaxes(title={"text": axis_title(columns[1])})
-    figure.update_yaxes(title={"text": axis_title(columns[0])}, col=1)
+    _name_axes(figure, axis_title(columns[1]), axis_title(columns[0]))
     frame = pd.DataFrame(product(*names), columns=[first, second if second != first else f"{second} "])
     frame["original"], frame["synthetic"], frame["difference"] = (grid.ravel() for grid in (*shares, gap))
     apart = total_variation(shares[0].ravel(), shares[1].ravel())
@@ -81,16 +79,17 @@ def _triptych(
     sides of 0.
     """
     signed = unit == "correlation"
-    titles = ("original", "synthetic", "difference")
+    titles = ("original", "synthetic", "synth. − orig.")
     scales = [CORRELATIONS] * 3 if signed else [SHARES["original"], SHARES["synthetic"], DIFFERENCES]
     height = 240 + 18 * min(len(y), 22)
     figure = new_panels(1, 3, titles, height=height, shared_yaxes=True, horizontal_spacing=0.03)
-    for col, (title, grid, scale) in enumerate(zip(titles, grids, scales, strict=True), start=1):
-        difference = title == "difference"
+    for col, (grid, scale) in enumerate(zip(grids, scales, strict=True), start=1):
+        difference = col == 3
         top = max_difference if difference else high
         # Each colour bar lies above its own map, so that none needs room at the side.
         place = {"orientation": "h", "len": 0.25, "x": (col - 1) * 0.343 + 0.1565, "y": 1.12, "yanchor": "bottom"}
-        label = {"text": "synth. − orig." if difference else unit, "side": "top"}
+        # One for all three: on a narrow screen each would run into the next.
+        label = {"text": unit if col == 2 else "", "side": "top"}
         figure.add_heatmap(
             z=grid,
             x=list(x),
@@ -108,6 +107,12 @@ def _triptych(
     figure.update_yaxes(autorange="reversed", showgrid=False, type="category")
     figure.update_xaxes(showgrid=False, type="category")
     return figure
+
+
+def _name_axes(figure: go.Figure, x: str, y: str) -> None:
+    """Of a triptych: once for all three panels, which share them."""
+    figure.update_xaxes(title={"text": x, "standoff": 6}, col=2)
+    figure.update_yaxes(title={"text": y, "standoff": 6}, col=1)
 
 
 def ecdf_chart(original: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, name: str) -> Chart:

@@ -94,11 +94,11 @@ def pair_heat_map(result: Result, names: Sequence[str]) -> Chart:
         zmax=1,
         colorscale=BADNESS,
         colorbar={"title": {"text": "total variation"}, "thickness": 14},
-        texttemplate="%{z:.2f}" if len(names) <= MAX_WRITTEN else None,
-        textfont={"size": 12},
         hoverongaps=False,
         hovertemplate="%{y} and %{x}: %{z:.3f}<extra></extra>",
     )
+    if len(names) <= MAX_WRITTEN:
+        _write_values(figure, result, labels, index)
     figure.update_yaxes(autorange="reversed", showgrid=False)
     figure.update_xaxes(showgrid=False)
     table = pd.DataFrame(_row(item) for item in result.items)
@@ -106,6 +106,22 @@ def pair_heat_map(result: Result, names: Sequence[str]) -> Chart:
     value = "could not be computed" if worst.value is None else f"differs by {worst.value:.2f}"
     alt = f"Heat map of {len(result.items)} pairs of columns. The worst, {worst.name}, {value}."
     return Chart(figure=figure, table=table, alt=alt)
+
+
+def _write_values(figure: go.Figure, result: Result, labels: Sequence[str], index: Mapping[str, int]) -> None:
+    """The values in their cells. Pale cells show the page behind them, so their letters have its colour of text."""
+    for low, high, colour in ((-1.0, 0.4, None), (0.4, 0.7, "#1A1A1A"), (0.7, 2.0, "#FFFFFF")):
+        own = [item for item in result.items if item.value is not None and low <= item.value < high]
+        ends = [sorted(index[name] for name in item.columns) for item in own]
+        figure.add_scatter(
+            x=[labels[i] for i, _ in ends],
+            y=[labels[j] for _, j in ends],
+            text=[f"{item.value:.2f}" for item in own],
+            mode="text",
+            textfont={"size": 12, "color": colour},
+            hoverinfo="skip",
+            showlegend=False,
+        )
 
 
 def giveaway_chart(result: Result) -> Chart:

@@ -16,8 +16,10 @@ from dpsynth_core.charts.palette import COLORWAY, rgba
 
 FONT_SIZE = 13
 LINE_HEIGHT = 17
-AXIS_LETTERS = 22
-"""Of an axis title in one line, so that it fits under one of three small figures side by side."""
+AXIS_LETTERS = 44
+"""Of an axis title in one line, so that it fits under a figure on a narrow screen."""
+SMALL_AXIS_LETTERS = 14
+"""The same under one of three small figures side by side."""
 TITLE_LETTERS = 60
 """That fit side by side over all panels of a figure on a page at 150% zoom."""
 MAX_LABEL = 28

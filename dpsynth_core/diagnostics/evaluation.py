@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -12,7 +12,7 @@ import pandas as pd
 from dpsynth_core.diagnostics import DIAGNOSTICS, Diagnostic, Result, TablePair, Verdict
 from dpsynth_core.diagnostics.base import VERDICTS
 from dpsynth_core.errors import DPSynthError, ParameterError
-from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.progress import Progress, RunProgress, no_progress
 from dpsynth_core.runs.workers import part_of
 from dpsynth_core.table.private_table import PrivateTable
 
@@ -65,6 +65,7 @@ def evaluate(
     columns: Sequence[str] | None = None,
     seed: int = 0,
     progress: Progress = no_progress,
+    ready: Callable[[Result], object] = lambda _: None,
 ) -> Evaluation:
     """Compare a synthetic table with its original.
 
@@ -75,6 +76,7 @@ def evaluate(
         columns: The columns to look at; None: all.
         seed: Of bootstraps and permutations; the same seed gives the same numbers.
         progress: Told about stages; raises to cancel.
+        ready: Gets each result as soon as it is there.
 
     Example:
         >>> evaluate(private, release.sample(), ["marginals", "pmse"]).verdict  # doctest: +SKIP
@@ -84,11 +86,23 @@ def evaluate(
     if not chosen:
         raise ParameterError("diagnostics", [], allowed=f"one or more of {', '.join(DIAGNOSTICS)}")
     pair = TablePair.of(private, synthetic, columns)
-    results = [
-        _examined(diagnostic, pair, np.random.default_rng(seed), part_of(progress, step, len(chosen)))
-        for step, diagnostic in enumerate(chosen)
-    ]
+    results = []
+    for step, diagnostic in enumerate(chosen):
+        results.append(_examined(diagnostic, pair, np.random.default_rng(seed), part_of(progress, step, len(chosen))))
+        ready(results[-1])
     return Evaluation(results=tuple(results))
+
+
+def evaluate_in_parts(
+    private: PrivateTable,
+    synthetic: pd.DataFrame,
+    diagnostics: Sequence[str | Diagnostic],
+    *,
+    columns: Sequence[str],
+    progress: RunProgress,
+) -> Evaluation:
+    """As ``evaluate``, for a worker that hands each result over as soon as it is there."""
+    return evaluate(private, synthetic, diagnostics, columns=columns, progress=progress, ready=progress.part)
 
 
 def evaluate_each(

@@ -44,8 +44,8 @@ def variation_measure(
 ) -> Measure:
     """Total variation of two vectors of counts over the same cells, with its interval and its reference.
 
-    The interval is the basic bootstrap's, which takes off the upward bias that absolute differences have. The reference
-    is the variation between two samples, of these sizes, of the original itself.
+    The interval is the basic bootstrap's, which takes off the upward bias that absolute differences have, widened to
+    hold the value itself. The reference is the variation between two samples, of these sizes, of the original itself.
     """
     value = float(total_variation(first, second))
     n, m = int(first.sum()), int(second.sum())
@@ -53,6 +53,7 @@ def variation_measure(
     moved = total_variation(again, rng.multinomial(m, second / m, size=draws))
     fresh = total_variation(again, rng.multinomial(m, first / n, size=draws))
     low, high = np.clip(2 * value - np.quantile(moved, (UPPER_TAIL, 1 - UPPER_TAIL)), 0.0, 1.0)
+    low, high = min(low, value), max(high, value)  # a score beyond its own interval would puzzle every reader
     reference, reference_high = float(np.median(fresh)), float(np.quantile(fresh, UPPER_TAIL))
     verdict = judge(value, reference_high, value - reference, LIMITS)
     return Measure(

@@ -80,13 +80,21 @@ class RestartMessage:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PartMessage:
+    """A part of a job's result."""
+
+    job_id: str
+    result: Any
+
+
+@dataclass(frozen=True, kw_only=True)
 class FlushMessage:
     """The runner's own: everything sent before it has been read."""
 
     token: str
 
 
-Message: TypeAlias = StageMessage | DrawnMessage | RestartMessage | FlushMessage
+Message: TypeAlias = StageMessage | DrawnMessage | RestartMessage | PartMessage | FlushMessage
 
 
 class Channel(Protocol):
@@ -134,6 +142,10 @@ class WorkerProgress(RunProgress):
         """Begin the lines again."""
         self._channel.put(RestartMessage(job_id=self._job_id))
 
+    def part(self, result: object) -> None:
+        """Hand over a part of the result."""
+        self._channel.put(PartMessage(job_id=self._job_id, result=result))
+
 
 @dataclass(kw_only=True)
 class Job:
@@ -157,6 +169,8 @@ class Job:
     """Whether noise has been drawn, so that the charge cannot be refunded."""
     charged: bool | None = None
     """How the charge was settled; None while it runs and where nothing is charged."""
+    parts: tuple[Any, ...] = ()
+    """Parts of the result that are there already, where nothing is charged."""
     result: Any = None
     """Set once the charge is settled."""
     problem: str = ""
@@ -182,6 +196,8 @@ class Job:
                 extend(self.series, message.points)
             case RestartMessage():
                 self.series = {}
+            case PartMessage():
+                self.parts = (*self.parts, message.result)
             case DrawnMessage():
                 self.drawn = True
 
@@ -201,9 +217,9 @@ class _Ticket:
     """Whether that is decided, so that nothing a dying worker still reports is taken in, let alone shown."""
 
     def receive(self, message: Message) -> None:
-        """Take in what the worker reports, as long as its charge is open."""
+        """Take in what the worker reports, as long as its charge is open; no part of what is charged for."""
         with self.lock:
-            if not self.closed:
+            if not self.closed and not (isinstance(message, PartMessage) and self.charge is not None):
                 self.job.receive(message)
 
     def close(self, *, known: bool) -> None:

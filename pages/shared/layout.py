@@ -68,7 +68,12 @@ HOME = Stage(path="app.py", title="Home", icon=":material/home:", purpose="What 
 STAGES = _stages(
     ("1_Data", "Data", "table", "Choose a table and state what is publicly known about its columns."),
     ("2_Mechanism", "Mechanism", "tune", "Choose how the stand-in is made, and how private it is."),
-    ("3_Synthesize", "Synthesize", "casino", "Make the synthetic table and pay for it."),
+    (
+        "3_Synthesize",
+        "Synthesize",
+        "casino",
+        "Make the synthetic table, within the privacy budget.",
+    ),
     ("4_Diagnostics", "Diagnostics", "search_insights", "See how far the synthetic table can be trusted."),
     ("5_Tradeoffs", "Trade-offs", "balance", "See what epsilon costs and what it buys."),
     ("6_Release", "Release", "inventory_2", "Review the evidence and decide on a release."),

@@ -55,7 +55,7 @@ class Session:
     """One visitor."""
 
     mode: Mode = "teaching"
-    """Teaching: public or simulated data, free. Release: private data, every look is paid for."""
+    """Teaching: public or simulated data, free. Release: private data, every result for the public is charged."""
     source: Source = "example"
     """Where tables are chosen from on the Data page."""
     example: str = ""

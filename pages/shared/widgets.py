@@ -144,7 +144,7 @@ def show_task(task: Task, *, key: str, private: bool = False) -> None:
     if task.active and task.queue:
         _wait_in_queue(task, key=key)
     elif task.active:
-        _watch(task, key=key, private=private)
+        _watch(task, key=key, private=private, parts=len(task.job.parts))
     elif task.uncollected:
         st.rerun()  # it ended while this page was being drawn, and the page begins by collecting
     elif task.job.state == "cancelled":
@@ -157,10 +157,10 @@ def show_task(task: Task, *, key: str, private: bool = False) -> None:
 
 
 @st.fragment(run_every=LOOK_EVERY)
-def _watch(task: Task, *, key: str, private: bool) -> None:
-    """How far it is, and a way to stop it; the page begins again when it has ended."""
+def _watch(task: Task, *, key: str, private: bool, parts: int) -> None:
+    """How far it is, and a way to stop it; the page begins again when it has ended or another part is there."""
     job = task.job
-    if not task.active:
+    if not task.active or len(job.parts) > parts:
         st.rerun()
     with st.container(border=True):
         st.progress(job.done, text=f"{job.stage} · {job.done:.0%}")

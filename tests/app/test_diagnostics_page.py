@@ -23,6 +23,7 @@ from dpsynth_core.diagnostics.regression import RegressionDiagnostic
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.review.export import marked_csv, marked_html
 from dpsynth_core.runs.configuration import RunConfig, RunResult
+from dpsynth_core.runs.jobs import Job
 from dpsynth_core.runs.synthesize import synthesize
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.private_table import PrivateTable
@@ -30,6 +31,7 @@ from pages.shared.data.actions import load_example, load_upload
 from pages.shared.diagnostics import advice_view, pvalues
 from pages.shared.diagnostics.actions import (
     CLASSIFYING,
+    EXAMINATION,
     classify,
     configured,
     examine,
@@ -40,6 +42,7 @@ from pages.shared.diagnostics.actions import (
 )
 from pages.shared.diagnostics.pvalues import RISK, ask, value_columns
 from pages.shared.session import Session
+from pages.shared.tasks import Task
 from tests.waiting.jobs import finish
 from tests.waiting.pages import HOSTILE, assert_only_in_plain_text, page, session_of, texts
 
@@ -106,6 +109,25 @@ def test_every_registered_diagnostic_has_a_panel_with_question_number_and_method
         assert kind.question in told
         assert kind.method in told
     assert "95% interval" in texts(app)
+
+
+def test_panels_are_shown_as_they_are_ready_and_the_verdict_when_all_are() -> None:
+    session = ready()
+    run = session.runs[0]
+    (columns, evaluation), *_ = run.evaluations.items()
+    run.evaluations.clear()
+    job = Job(id="1", title="The comparison", submitted=0.0, state="running", parts=evaluation.results[:2])
+    session.work.tasks.put(EXAMINATION, Task(title="", about=(run, columns), job=job, store=lambda _: None))
+    app = diagnostics(session)
+    kinds = [DIAGNOSTICS[key].title for key in evaluation]
+    assert [element.value for element in app.header] == kinds[:2]
+    assert kinds[2] in next(element.value for element in app.caption if "Still to come" in element.value)
+    assert "Good for" not in str(app.markdown)
+    job.parts, job.state = (), "finished"
+    run.evaluations[columns] = evaluation
+    app.run()
+    assert [element.value for element in app.header] == kinds
+    assert not any("Still to come" in element.value for element in app.caption)
 
 
 def test_every_picture_has_words_and_a_table() -> None:
@@ -282,7 +304,7 @@ def test_a_slow_simulation_says_what_it_takes_before_anybody_waits(monkeypatch: 
     app = diagnostics(session)
     assert app.button(key="ask_risk").label == "Work it out (about 10 min at most)"
     job = finish(ask(session.work, run, key).job)
-    assert job.state == "finished", job.error
+    assert job.state == "finished", job.problem
     app = diagnostics(session)
     assert app.button(key="ask_risk").label == "Refine it (about 10 min at most)", "it does not begin by itself"
     run.risks.clear()

@@ -74,6 +74,8 @@ def test_a_full_review(visit: Visit, tmp_path: Path) -> None:
     report = downloaded(page, "Download the review report").read_text(encoding="utf-8")
     assert MARK in report
     assert "declared by Bo Steward" in report
+    assert "private.csv" in report
+    assert re.search("fingerprint of the data set.{0,80}[0-9a-f]{32}", report, re.DOTALL)
 
     decide(page, "Hold", "One more look.")
     expect(page.get_by_text("On hold.", exact=True)).to_be_visible()
@@ -82,7 +84,10 @@ def test_a_full_review(visit: Visit, tmp_path: Path) -> None:
     expect(page.get_by_text("Approved.", exact=True)).to_be_visible()
     page.reload()
     expect(page.get_by_text("Approved.", exact=True)).to_be_visible()
-    check_bundle(downloaded(page, "Download the approved bundle"), tmp_path)
+    archive = downloaded(page, "Download the approved bundle")
+    report = downloaded(page, "Download the review report").read_text(encoding="utf-8")
+    assert hashlib.sha256(archive.read_bytes()).hexdigest() in report
+    check_bundle(archive, tmp_path)
 
 
 def check_bundle(archive: Path, place: Path) -> None:

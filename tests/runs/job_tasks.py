@@ -17,6 +17,12 @@ def add(a: int, b: int, *, progress: RunProgress) -> int:
     return a + b
 
 
+def add_in_parts(a: int, b: int, *, progress: RunProgress) -> int:
+    progress.part(a)
+    progress.part(b)
+    return a + b
+
+
 def sleep(seconds: float, drawing: bool, *, progress: RunProgress) -> None:
     if drawing:
         progress.drawn()

@@ -53,6 +53,11 @@ def test_a_job_reports_and_its_charge_is_settled_before_its_result_is_visible(ru
     assert seen == [None]
 
 
+def test_parts_are_there_in_order_but_no_part_of_what_is_charged_for(runner: JobRunner) -> None:
+    assert finish(runner.submit("Add", job_tasks.add_in_parts, 2, 3)).parts == (2, 3)
+    assert finish(runner.submit("Add", job_tasks.add_in_parts, 2, 3, charge=Till())).parts == ()
+
+
 def test_teaching_charges_nothing(runner: JobRunner) -> None:
     assert finish(runner.submit("Add", job_tasks.add, 2, 3)).charged is None
 

@@ -33,7 +33,7 @@ PREVIEW_ROWS = 100
 PICTURES_AT_ONCE = 6
 MODES: dict[Mode, str] = {
     "teaching": "Teaching: public or simulated data, free",
-    "release": "Release: private data, every look uses up some of its privacy budget",
+    "release": "Release: private data, every result for the public uses up some of its privacy budget",
 }
 
 SOURCES: dict[Source, str] = {"example": "An example", "file": "My own file"}
@@ -188,8 +188,15 @@ def show_verdict(session: Session) -> None:
     cells = schema.domain_size()
     one, two, three = st.columns(3)
     one.metric("Columns used", len(schema.columns), border=True)
-    two.metric("Cells in the declared domain", big_number(cells), border=True)
-    three.metric("Rows per cell, on average", rows_per_cell(rows, cells), border=True)
+    two.metric(
+        "Possible cells",
+        big_number(cells),
+        border=True,
+        help="Of all columns together, as declared: every combination of their levels or bins.",
+    )
+    three.metric(
+        "Rows per cell", rows_per_cell(rows, cells), border=True, help="On average, if the rows were spread evenly."
+    )
     _explain_guarantee(session)
     chart = pair_size_chart(schema, rows)
     st.markdown(

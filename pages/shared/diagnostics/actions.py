@@ -9,7 +9,7 @@ from functools import partial
 from dpsynth_core.diagnostics import DIAGNOSTICS, Diagnostic, Result
 from dpsynth_core.diagnostics.classification import ClassificationDiagnostic, can_be_label
 from dpsynth_core.diagnostics.classifiers import QUICK
-from dpsynth_core.diagnostics.evaluation import evaluate, evaluate_each
+from dpsynth_core.diagnostics.evaluation import Evaluation, evaluate, evaluate_each, evaluate_in_parts
 from dpsynth_core.diagnostics.regression import RegressionDiagnostic
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.regression.design import can_be_outcome
@@ -38,7 +38,7 @@ def examine(work: TableWork, run: RunRecord, columns: tuple[str, ...]) -> Task:
         EXAMINATION,
         "The comparison",
         on_private_table,
-        partial(evaluate, columns=columns),
+        partial(evaluate_in_parts, columns=columns),
         work.data.table,
         result.schema,
         result.tables[0],
@@ -46,6 +46,14 @@ def examine(work: TableWork, run: RunRecord, columns: tuple[str, ...]) -> Task:
         about=(run, columns),
         store=lambda evaluation: run.evaluations.update({columns: evaluation}),
     )
+
+
+def ready_parts(work: TableWork, run: RunRecord, columns: tuple[str, ...]) -> Evaluation | None:
+    """What is known of a comparison that is still at work."""
+    task = work.tasks.get(EXAMINATION)
+    if task is None or not task.active or task.about != (run, columns) or not task.job.parts:
+        return None
+    return Evaluation(results=task.job.parts)
 
 
 def scenario_of_run(work: TableWork, run: RunRecord) -> Scenario:

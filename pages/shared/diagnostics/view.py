@@ -14,7 +14,14 @@ from dpsynth_core.diagnostics.wording import VERDICT_WORDS, measured, score, sta
 from dpsynth_core.inference.regression.design import can_be_outcome
 from dpsynth_core.table.schema import Schema
 from pages.shared.buttons import clicked
-from pages.shared.diagnostics.actions import EXAMINATION, MAX_COMPARED, choose_target, examine, next_missing
+from pages.shared.diagnostics.actions import (
+    EXAMINATION,
+    MAX_COMPARED,
+    choose_target,
+    examine,
+    next_missing,
+    ready_parts,
+)
 from pages.shared.diagnostics.advice_view import show_why
 from pages.shared.diagnostics.classification_view import show_classification
 from pages.shared.diagnostics.groups_view import show_groups
@@ -128,6 +135,17 @@ def examined(session: Session, runs: list[RunRecord], columns: tuple[str, ...]) 
     return {run: run.evaluations[columns] for run in runs if columns in run.evaluations}
 
 
+def show_ready(session: Session, runs: list[RunRecord], columns: tuple[str, ...]) -> None:
+    """The panels of a comparison that is still at work, as far as they are there; what asks for more comes later."""
+    ready = ready_parts(session.work, runs[0], columns)
+    if ready is None:
+        return
+    left = [kind.title for key, kind in DIAGNOSTICS.items() if key not in ready]
+    st.caption(f"Ready so far. Still to come: {', '.join(left) or 'the verdict'}.")
+    for key in DIAGNOSTICS:
+        show_panel(session, key, {runs[0]: ready}, complete=False)
+
+
 def _examine(session: Session, run: RunRecord, columns: tuple[str, ...]) -> None:
     """Begun by itself in teaching mode, on demand in release mode and after it was cancelled."""
     task = session.work.tasks.get(EXAMINATION)
@@ -198,8 +216,8 @@ def show_changes(session: Session, found: Mapping[RunRecord, Evaluation], column
     st.caption("Lower is better. A change is called better or worse where the two 95% intervals do not meet.")
 
 
-def show_panel(session: Session, key: str, found: Mapping[RunRecord, Evaluation]) -> None:
-    """One diagnostic: question, number, reading, pictures, and how it is computed."""
+def show_panel(session: Session, key: str, found: Mapping[RunRecord, Evaluation], *, complete: bool = True) -> None:
+    """One diagnostic: question, number, reading, pictures, what else can be asked, and how it is computed."""
     results = {run: evaluation[key] for run, evaluation in found.items() if key in evaluation}
     if not results:
         return
@@ -215,7 +233,7 @@ def show_panel(session: Session, key: str, found: Mapping[RunRecord, Evaluation]
     named = {run.name: result for run, result in results.items()}
     as_table = st.toggle("Show as tables", key=f"table_{key}")
     _pictures(session, next(iter(found)), named, as_table)
-    if key in EXTRAS:
+    if key in EXTRAS and complete:
         EXTRAS[key](session, next(iter(found)), named, as_table)
     with st.expander("How is this computed?", icon=":material/function:"):
         st.markdown(kind.method)

@@ -65,10 +65,11 @@ def show_home() -> None:
             "limit, heuristic, void, or none."
         )
     with right.container(border=True):
-        st.markdown("**Every look at private data is paid for.**")
+        st.markdown("**Everything that leaves is accounted for.**")
         st.markdown(
-            "In release mode a ledger records each use of a data set before its result appears, and refuses once the "
-            "budget is spent."
+            "In release mode a ledger records what each release uses of the data set's privacy budget before its "
+            "result appears, and refuses once the budget is used up. Comparisons with the original are for internal "
+            "review and never leave."
         )
 
     audit_panel()

@@ -56,12 +56,16 @@ def show_plan(session: Session, schema: Schema, n: int) -> None:
 
 def _show_cells(session: Session, schema: Schema, n: int, plan: Plan) -> None:
     """Cells, the noise on their counts, and how the two compare."""
-    one, two, three, four = st.columns(4)
-    one.metric("Cells at the start", big_number(plan.cells), border=True)
     typical, error = measured(n / plan.cells), measured(plan.count_error)
-    two.metric("Rows in an average cell", typical, border=True)
-    three.metric("Error of a count", f"± {error} rows" if counts_rows(plan) else "none", border=True)
-    four.metric("Expected time", duration(plan.seconds), border=True)
+    facts = (
+        ("Cells at the start", big_number(plan.cells)),
+        ("Rows in an average cell", typical),
+        ("Error of a count", f"± {error} rows" if counts_rows(plan) else "none"),
+        ("Expected time", duration(plan.seconds)),
+    )
+    for two in (facts[:2], facts[2:]):  # four in a row would be cut off at 150% zoom
+        for slot, (label, value) in zip(st.columns(2), two, strict=True):
+            slot.metric(label, value, border=True)
     if counts_rows(plan):
         st.markdown(
             f"A cell holds {typical} rows on average, and a count is off by about {error}. Where a cell "

@@ -29,7 +29,7 @@ SIMILAR = (
     "For comparison: textbooks advise 1 or less; Google's COVID-19 mobility reports used 2.64 per day; the 2020 US "
     "Census used about 17 for its redistricting counts of people."
 )
-FIELDS_IN_A_ROW = 4
+FIELDS_IN_A_ROW = 3
 _EPSILON = "epsilon_slider"
 
 
@@ -140,7 +140,7 @@ def choose_mechanism(session: Session, schema: Schema, n: int) -> None:
 
 
 def _cards(session: Session, schema: Schema, n: int, keys: list[str]) -> None:
-    across = 2 if len(keys) in (2, 4) else 3
+    across = 2  # three would be too narrow at 150% zoom
     for start in range(0, len(keys), across):
         for slot, key in zip(st.columns(across), keys[start : start + across], strict=False):
             with slot.container(border=True, height="stretch"):

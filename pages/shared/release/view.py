@@ -212,7 +212,7 @@ def _line(check: ChecklistItem) -> None:
 def show_pictures(session: Session, run: RunRecord, found: Checklist, account: Account | None) -> None:
     """Claims beside thresholds, and epsilon beside policy."""
     as_table = st.toggle("Show as tables", key="release_tables")
-    left, right = st.columns(2)
+    left, right = st.columns([3, 2])
     with left:
         st.markdown("**Measured against thresholds**")
         show_chart(claims_chart(found.checks), key="claims", as_table=as_table)
