@@ -47,6 +47,11 @@ WORDS_AMONG_NUMBERS = (
     "count as missing. To keep them, declare it as categorical and list every label."
 )
 
+WORDS_AMONG_NUMBERS_OF_SEVERAL = (
+    'Most of their cells are numbers and some are words, such as "?" or "<5". They are suggested as numbers, and the '
+    "words count as missing. To keep the words of a column, declare it as categorical and list every label."
+)
+
 _DATE_FORMATS = (None, "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y/%m/%d")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _LEADING_ZERO = re.compile(r"[+-]?0[0-9xX]")

@@ -45,12 +45,15 @@ def big_number(value: int) -> str:
 
 
 def rows_per_cell(rows: int, cells: int) -> str:
-    """How crowded the domain is, in words."""
-    return _ratio(rows, cells) if cells <= rows else f"1 in {_ratio(cells, rows)}"
+    """How crowded the domain is.
 
-
-def _ratio(more: int, fewer: int) -> str:
-    return big_number(more // fewer) if more >= 999 * fewer else f"{more / fewer:.3g}"
+    Example:
+        >>> rows_per_cell(12_345_678, 2), rows_per_cell(100, 250), rows_per_cell(400, 10**25)
+        ('6.17 million', '0.4', 'below 0.001')
+    """
+    if rows >= 999 * cells:
+        return big_number(rows // cells)
+    return f"{rows / cells:.3g}" if cells <= 1_000 * rows else "below 0.001"
 
 
 def duration(seconds: float) -> str:

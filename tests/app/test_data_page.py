@@ -426,6 +426,8 @@ def test_numbers_with_words_are_offered_as_numbers_and_the_page_says_so() -> Non
     schema = session_of(app).schema
     assert schema is not None
     assert [(column.kind, column.nullable) for column in schema] == [("integer", True), ("continuous", True)]
+    assert "• age, creatinine: Most of their cells are numbers and some are words" in texts(app)
+    typed(app, 0, kind="categorical", categories=["young,old"])
     assert "• creatinine: Most of its cells are numbers and some are words" in texts(app)
     typed(app, 1, kind="categorical", categories=["low,high"])
     assert "creatinine: Most" not in texts(app)

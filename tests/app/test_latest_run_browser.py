@@ -11,7 +11,19 @@ from playwright.sync_api import Page, expect
 
 from dpsynth_core.diagnostics import DIAGNOSTICS
 from dpsynth_core.table.examples import EXAMPLES
-from tests.waiting.browser import MINUTE, downloaded, fill_in, finished, gathered, go, press, quiet, skip_ahead, upload
+from tests.waiting.browser import (
+    MINUTE,
+    downloaded,
+    fill_in,
+    finished,
+    gathered,
+    go,
+    press,
+    quiet,
+    skip_ahead,
+    upload,
+    use,
+)
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -88,6 +100,7 @@ def smokers() -> bytes:
 
 def test_differences_between_groups_name_the_worst_pair_and_the_regression_follows_the_target(visit: Visit) -> None:
     page = press(visit(), "Use my own table")
+    use(quiet(page).get_by_role("checkbox", name="This file holds only public or simulated data."), "Space")
     upload(quiet(page), "smokers.csv", smokers())
     expect(page.get_by_text("smokers.csv: 600 rows, 3 columns")).to_be_visible()
     press(page, "Next: choose a mechanism")

@@ -15,7 +15,7 @@ from dpsynth_core.privacy.budget import Budget, format_amount
 from dpsynth_core.table.column import KINDS, ORIGINS, Column
 from dpsynth_core.table.estimate import HOPELESS_SHARE, estimate_prospect
 from dpsynth_core.table.schema import MAX_DECLARED_BY
-from dpsynth_core.table.suggest import WORDS_AMONG_NUMBERS
+from dpsynth_core.table.suggest import WORDS_AMONG_NUMBERS, WORDS_AMONG_NUMBERS_OF_SEVERAL
 from pages.shared.accounts import account_of
 from pages.shared.buttons import clicked
 from pages.shared.data.actions import (
@@ -134,7 +134,11 @@ def _take_over(session: Session, edited: pd.DataFrame) -> None:
 def _explain_words(session: Session) -> None:
     """Which columns of numbers hold words, too, while they are still declared as numbers."""
     numeric = () if session.schema is None else [column.name for column in session.schema if column.is_numeric]
-    plain_list(f"{name}: {WORDS_AMONG_NUMBERS}" for name in session.work.words if name in numeric)
+    names = [name for name in session.work.words if name in numeric]
+    if len(names) == 1:
+        plain_list([f"{names[0]}: {WORDS_AMONG_NUMBERS}"])
+    elif names:
+        plain_list([f"{', '.join(names)}: {WORDS_AMONG_NUMBERS_OF_SEVERAL}"])
 
 
 def _explain_left_out(session: Session) -> None:

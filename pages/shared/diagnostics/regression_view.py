@@ -28,8 +28,8 @@ def show_regression(session: Session, run: RunRecord, named: Mapping[str, Result
     with st.form("regression_form", border=True):
         st.markdown("**Another regression**")
         names = [column.name for column in schema if can_be_outcome(column)]
-        target = session.work.target
-        outcome = st.selectbox("Outcome", names, index=names.index(target) if target in names else 0)
+        explained = next((result.headline.columns[0] for result in shown if result.headline.columns), "")
+        outcome = st.selectbox("Outcome", names, index=names.index(explained) if explained in names else 0)
         predictors = st.multiselect(
             "Predictors",
             [column.name for column in schema if can_be_predictor(column)],
