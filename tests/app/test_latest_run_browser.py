@@ -32,6 +32,13 @@ LONG = 3 * MINUTE
 EXAMPLE = EXAMPLES["two_groups_signal"]
 
 
+def patient(page: Page) -> Page:
+    """These walks are long; on a busy machine any of their steps may be."""
+    page.set_default_timeout(LONG)
+    expect.set_options(timeout=LONG)
+    return page
+
+
 def choose(page: Page, label: str, option: str) -> Page:
     quiet(page).get_by_role("combobox", name=label).click()
     page.get_by_role("option", name=option, exact=True).click()
@@ -51,18 +58,16 @@ def shown_rows(page: Page) -> int:
 
 
 def test_after_the_third_run_every_page_shows_the_third(visit: Visit) -> None:
-    page = choose(press(visit(), "Try an example"), "Example", EXAMPLE.title)
+    page = choose(press(patient(visit()), "Try an example"), "Example", EXAMPLE.title)
     press(page, "Use this example")
     expect(page.get_by_text(re.compile(f"^{re.escape(EXAMPLE.title)}: "))).to_be_visible()
     skip_ahead(page)
     make(page, 51)
-    expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible(timeout=LONG)
+    expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible()
     assert shown_rows(page) == 51
     for number, rows in ((2, 52), (3, 53)):
         make(page, rows)
-        expect(page.get_by_role("combobox", name=re.compile(f"{number}: .*Look at run|Look at run"))).to_have_value(
-            re.compile(f"^{number}: "), timeout=LONG
-        )
+        expect(page.get_by_role("combobox", name="Look at run")).to_have_value(re.compile(f"^{number}: "))
         assert shown_rows(page) == rows
         press(page, "Next: see how good it is")
         finished(page)
@@ -99,7 +104,7 @@ def smokers() -> bytes:
 
 
 def test_differences_between_groups_name_the_worst_pair_and_the_regression_follows_the_target(visit: Visit) -> None:
-    page = press(visit(), "Use my own table")
+    page = press(patient(visit()), "Use my own table")
     use(quiet(page).get_by_role("checkbox", name="This file holds only public or simulated data."), "Space")
     upload(quiet(page), "smokers.csv", smokers())
     expect(page.get_by_text("smokers.csv: 600 rows, 3 columns")).to_be_visible()
