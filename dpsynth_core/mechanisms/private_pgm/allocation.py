@@ -26,14 +26,18 @@ PAIR_ROWS_PER_STD = 2.5
 MIN_BINS, MAX_BINS, MIN_GROUPS, MAX_GROUPS = 4, 256, 2, 16
 LARGE_COLUMN = 32
 """Bins beyond which a column gets no more of the budget: it is mostly asked about in coarser terms."""
-LARGE_COLUMN = 32
-"""Bins beyond which a column gets no more of the budget: it is mostly asked about in coarser terms."""
+LABEL_PART = 0.43
+"""Of a numeric column's weight, what a column of labels gets for being counted alone: pairs count its labels too. What
+that frees goes to the rounds."""
+LABEL_GROUPS = 16
+"""Labels of a column that keep a group of their own in a pair, however noisy: labels have no neighbours to be joined
+with, and the rounds leave out pairs whose cells would drown."""
 TYPICAL_GROUPS = 4
 """Groups of a column for which the value of pairs is judged; a column with fewer bins counts with those."""
 MAX_TREE_ERROR = 0.06
 """Error (total variation) that Laplace noise may bring to each of as many pairs as a tree has: on simulated tables, a
 tree and no pairs come out even about there."""
-ROUNDS_PER_COLUMN = 2
+ROUNDS_PER_COLUMN = 4
 """Rounds that the budget is laid out for at the start; there are fewer where they turn out to be too noisy."""
 MAX_FIRST = 60
 """The same for tables of many columns."""
@@ -93,10 +97,14 @@ def allocate(
         first = min(first, 1)
     bins = bins or _affordable_bins(schema, n, budget, shares, first)
     looks = sum(passes_needed(column, bins) for column in schema)
+    # Under Gaussian noise two counts of one thing add up to what one count of both shares would be.
+    label_part = LABEL_PART if budget.delta and first else 1.0
+    weights = _column_weights(schema, bins, budget, label_part)
+    freed = round(shares.columns * (1 - sum(weights.values()) / sum(_column_weights(schema, bins, budget).values())))
     present = {
         FIND_BINS: shares.bins if looks else 0,
-        COUNT_COLUMNS: shares.columns,
-        COUNT_SETS: shares.rounds if first else 0,
+        COUNT_COLUMNS: shares.columns - freed,
+        COUNT_SETS: shares.rounds + freed if first else 0,
     }
     total = sum(present.values())
     of = {label: Fraction(share, total) for label, share in present.items()}
@@ -115,7 +123,7 @@ def allocate(
         bins=bins,
         groups=groups,
         look=of[FIND_BINS] / max(1, looks),
-        columns=_column_shares(schema, bins, of[COUNT_COLUMNS], gaussian=bool(budget.delta)),
+        columns=_split(of[COUNT_COLUMNS], weights),
         rounds=of[COUNT_SETS],
         first=first,
         stages={label: share for label, share in stages.items() if share},
@@ -138,17 +146,21 @@ def _affordable_bins(schema: Schema, n: int, budget: Budget, shares: StageShares
     if not numeric:
         return MIN_BINS
     share = Fraction(shares.columns, 100 if first else 100 - shares.rounds)
-    of = _column_shares(schema, MIN_BINS * 4, share, gaussian=bool(budget.delta))
+    of = _split(share, _column_weights(schema, MIN_BINS * 4, budget))
     rows = n / (ROWS_PER_STD * expected_std(max(of[name] for name in numeric), budget))
     return max(MIN_BINS, min(MAX_BINS, math.floor(rows)))
 
 
-def _column_shares(schema: Schema, bins: int, share: Fraction, *, gaussian: bool) -> dict[str, Fraction]:
+def _column_weights(schema: Schema, bins: int, budget: Budget, label_part: float = 1.0) -> dict[str, Fraction]:
     # The error of a column is its cells times the noise on each. With Laplace noise of scale 1/e_j the sum over columns
     # of k_j / e_j is smallest for e_j ~ k_j^(1/2); with Gaussian noise, where squares are shared, for k_j^(2/3).
-    power = 2 / 3 if gaussian else 1 / 2
+    power = 2 / 3 if budget.delta else 1 / 2
     sizes = {column.name: min(_expected_bins(column, bins), LARGE_COLUMN) for column in schema}
-    weights = {name: Fraction(round(size**power * 1000)) for name, size in sizes.items()}
+    part = {column.name: 1.0 if column.is_numeric else label_part for column in schema}
+    return {name: Fraction(round(part[name] * size**power * 1000)) for name, size in sizes.items()}
+
+
+def _split(share: Fraction, weights: Mapping[str, Fraction]) -> dict[str, Fraction]:
     total = sum(weights.values())
     return {name: share * weight / total for name, weight in weights.items()}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray, IntArray
-from dpsynth_core.mechanisms.private_pgm.allocation import COUNT_COLUMNS, FIND_BINS, Allocation
+from dpsynth_core.mechanisms.private_pgm.allocation import COUNT_COLUMNS, FIND_BINS, LABEL_GROUPS, Allocation
 from dpsynth_core.mechanisms.private_pgm.bins import Bins, adaptive_bins, passes_needed
 from dpsynth_core.mechanisms.private_pgm.denoise import category_counts, ordered_counts
 from dpsynth_core.mechanisms.private_pgm.estimation import Measurement
@@ -74,15 +74,16 @@ def measure_column(table: PrivateTable, bins: Bins, measurer: Measurer, allocati
         counts = ordered_counts(values, bins.widths, std, table.n)
     else:
         counts = category_counts(values, std, table.n)
-    groups = group_bins(bins, counts, allocation.groups)
+    max_groups = allocation.groups if column.is_numeric else max(allocation.groups, LABEL_GROUPS)
+    groups = group_bins(bins, counts, max_groups)
     return BinnedColumn(bins=bins, counts=counts, groups=groups, std=std, levels=_levels(bins, counts, groups))
 
 
 def _levels(bins: Bins, counts: FloatArray, groups: IntArray) -> tuple[IntArray, ...]:
-    """The groups themselves, then about half as many, and so on down to a few."""
+    """The groups themselves, then about half as many, and so on down to a few; labels without an order stay apart."""
     size = int(groups.max()) + 1
     levels = [np.arange(size)]
-    while size > MIN_LEVEL:
+    while bins.ordered and size > MIN_LEVEL:
         size = max(MIN_LEVEL, (size + 1) // 2)
         coarse = group_bins(bins, counts, size)
         # A group goes where most of its rows go, so that coarser groups are made of finer ones.

@@ -13,15 +13,20 @@ import numpy as np
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.mechanisms.private_pgm.allocation import COUNT_SETS, SELECT_SETS, Allocation
 from dpsynth_core.mechanisms.private_pgm.binned_columns import BinnedColumn
-from dpsynth_core.mechanisms.private_pgm.estimation import Estimate, MeasuredTable, Measurement, estimate
+from dpsynth_core.mechanisms.private_pgm.estimation import (
+    Estimate,
+    MeasuredTable,
+    Measurement,
+    combined,
+    estimate,
+)
 from dpsynth_core.mechanisms.private_pgm.junction_tree import Clique, Coarsening, FittedTree
 from dpsynth_core.mechanisms.private_pgm.measuring import SCORE_SENSITIVITY, Measurer, expected_std
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.table.private_table import PrivateTable
 
-MEAN_ERROR = 0.5
-"""Mean error that noise leaves on a cell, in units of its standard deviation: less than the noise itself has (0.8),
-because the model knows what other counts say and that none is negative."""
+MEAN_ERROR = 0.8
+"""Mean absolute value of Gaussian noise, in units of its standard deviation."""
 MAX_MODEL_CELLS = 100_000
 """Cells of all tables of the model that the whole budget may lead to."""
 ROUND_ITERATIONS, FINAL_ITERATIONS = 40, 400
@@ -29,10 +34,14 @@ MAX_TRIPLES = 200
 """Triples that are compared in a round, at most."""
 TARGET_WEIGHT = 2
 """How much more an error counts in a pair with the column that is to be predicted."""
-GROWTH, MIN_ROUNDS_LEFT = 2, 6
+GROWTH, MIN_ROUNDS_LEFT = 2, 2
 """By how much a round grows if the one before it said nothing new, and which part of the rest it may take at most."""
+AGAIN_SHARE = Fraction(3, 20)
+"""Of the rounds' budget under Gaussian noise: kept for counting what was selected once more, all of it at once."""
 MIN_PART = Fraction(1, 6)
 """Of a full round, what the smallest table gets, so that rounds do not become too many."""
+SHARE_STEPS = 10**6
+"""Shares that are computed are rounded down to such parts."""
 SELECTIONS_PER_STEP = 3
 """Selections that the budget for them is laid out for, for each full round: tables of fewer cells cost less."""
 
@@ -78,6 +87,10 @@ class Candidate:
     def cells(self) -> int:
         return math.prod(self.coarser.shape)
 
+    @property
+    def key(self) -> MeasuredTable:
+        return self.clique, self.coarser.shape
+
 
 class Rounds:
     """A model that grows round by round until its share of the budget is spent."""
@@ -97,19 +110,22 @@ class Rounds:
         self._target = target
         self._whole = allocation.stages.get(COUNT_SETS, Fraction(0))
         self._counting, self._selecting = self._whole, allocation.stages.get(SELECT_SETS, Fraction(0))
-        self._first = self._step = self._whole / max(1, allocation.first)
+        self._again = AGAIN_SHARE * self._whole if budget.delta else Fraction(0)
+        self._first = self._step = (self._whole - self._again) / max(1, allocation.first)
         self._cells = allocation.groups**2
         self._listed = list(_candidates(data.levels))
         self._triple_candidates: dict[Clique, list[Candidate]] = {}
         self._counts: dict[MeasuredTable, IntArray] = {}
-        self.selected: list[Clique] = []
+        self.selected: list[Candidate] = []
         self._model = self._fit(ROUND_ITERATIONS)
 
     def run(self, report: Callable[[float], None]) -> Estimate:
         """All rounds, and the model that comes of them."""
-        while self._counting:
+        while self._counting > self._again:
             report(float(1 - self._counting / self._whole))
             self._round()
+        if self._counting:
+            self._count_again()
         return self._fit(FINAL_ITERATIONS) if self.selected else self._model
 
     def _fit(self, iterations: int) -> Estimate:
@@ -122,23 +138,51 @@ class Rounds:
         chosen = self._select(self._affordable(expected), expected)
         share = self._share(chosen.cells)
         self._counting -= share
-        noisy, std = self._measurer.histogram(self._count(chosen), share, COUNT_SETS, rows=self._data.rows)
-        values = noisy.astype(np.float64)
-        self._measurements.append(Measurement(clique=chosen.clique, values=values, std=std, coarser=chosen.coarser))
-        self.selected.append(chosen.clique)
+        measured = self._measure(chosen, share)
+        self.selected.append(chosen)
         self._model = self._fit(ROUND_ITERATIONS)
         fitted = self._model.fitted.marginal(chosen.clique)
         assert fitted is not None  # noqa: S101  it was measured, so the tree holds it
         moved = np.abs(chosen.coarser.gather(fitted - expected[chosen.clique])).sum() * self._data.rows
-        if moved <= MEAN_ERROR * std * noisy.size:
+        if moved <= MEAN_ERROR * measured.std * measured.values.size:
             self._step *= GROWTH
         # However noisy it is, no round takes so much that few others are left.
-        self._step = max(self._first, min(self._step, self._counting / MIN_ROUNDS_LEFT))
+        self._step = max(self._first, min(self._step, (self._counting - self._again) / MIN_ROUNDS_LEFT))
+
+    def _count_again(self) -> None:
+        """Every table that was selected, so that the rest of the budget evens out their noise, without selecting."""
+        left = self._counting + self._selecting
+        self._counting = self._selecting = Fraction(0)
+        noise = {measured.key: measured.sigma for measured in combined(self._measurements)}
+        chosen = list({each.key: each for each in self.selected}.values())
+        for candidate, share in zip(chosen, self._even_shares(chosen, noise, left), strict=True):
+            if share:
+                self._measure(candidate, share)
+
+    def _even_shares(
+        self, chosen: Sequence[Candidate], noise: Mapping[MeasuredTable, float], left: Fraction
+    ) -> list[Fraction]:
+        """Shares that bring the noise nearest to where the sum of all cells' errors is smallest.
+
+        The error is cells times noise, whose square is one over the share so far and the new one together; the sum is
+        smallest for totals in proportion to cells^(2/3), and a table that has more already gets nothing.
+        """
+        whole = expected_std(1, self._budget) ** 2
+        had = np.array([whole / noise[each.key] ** 2 for each in chosen])
+        weights = np.array([float(each.cells) for each in chosen]) ** (2 / 3)
+        return [Fraction(int(share * SHARE_STEPS), SHARE_STEPS) for share in water_filling(had, weights, float(left))]
+
+    def _measure(self, candidate: Candidate, share: Fraction) -> Measurement:
+        noisy, std = self._measurer.histogram(self._count(candidate), share, COUNT_SETS, rows=self._data.rows)
+        values = noisy.astype(np.float64)
+        measured = Measurement(clique=candidate.clique, values=values, std=std, coarser=candidate.coarser)
+        self._measurements.append(measured)
+        return measured
 
     @property
     def _last(self) -> bool:
-        """Whether what is left is not enough for two rounds."""
-        return self._counting < 2 * self._first
+        """Whether what is left for rounds is not enough for two."""
+        return self._counting - self._again < 2 * self._first
 
     def _noise_error(self, cells: int) -> int:
         """The error that counting a table of so many cells would bring."""
@@ -147,7 +191,7 @@ class Rounds:
     def _share(self, cells: int) -> Fraction:
         """Of the budget: less for fewer cells, so that the noise is small where there are most of them."""
         if self._last:
-            return self._counting
+            return self._counting - self._again
         # As for single columns: squares are shared under Gaussian noise.
         part = (cells / self._cells) ** (2 / 3 if self._budget.delta else 1 / 2)
         return self._step * max(MIN_PART, Fraction(round(64 * min(1.0, part)), 64))
@@ -158,7 +202,7 @@ class Rounds:
             return candidates[0]
         share = self._selecting
         if not self._last:
-            share *= self._step / self._counting / SELECTIONS_PER_STEP
+            share *= self._step / (self._counting - self._again) / SELECTIONS_PER_STEP
         self._selecting -= share
         cost = {cells: self._noise_error(cells) for cells in {each.cells for each in candidates}}
         scores = [self._weight(each) * (self._misfit(each, expected) - cost[each.cells]) for each in candidates]
@@ -171,11 +215,10 @@ class Rounds:
 
     def _count(self, candidate: Candidate) -> IntArray:
         """Rows by the gathered groups: private."""
-        key = candidate.clique, candidate.coarser.shape
-        if key not in self._counts:
+        if candidate.key not in self._counts:
             counts = self._data.count(candidate.clique).astype(np.float64)
-            self._counts[key] = candidate.coarser.gather(counts).astype(np.int64)
-        return self._counts[key]
+            self._counts[candidate.key] = candidate.coarser.gather(counts).astype(np.int64)
+        return self._counts[candidate.key]
 
     def _misfit(self, candidate: Candidate, expected: Mapping[Clique, FloatArray]) -> int:
         """Twice the rows that the model has elsewhere: whole numbers, so one replaced row moves it by at most two."""
@@ -190,11 +233,7 @@ class Rounds:
         # With Laplace noise, counting twice is worse than counting once with both shares.
         done = set() if self._budget.delta else {measured.key for measured in self._measurements}
         triples = (each for clique in expected if len(clique) == 3 for each in self._gathered(clique))
-        kept = [
-            each
-            for each in (*self._listed, *triples)
-            if small[each.clique] and (each.clique, each.coarser.shape) not in done
-        ]
+        kept = [each for each in (*self._listed, *triples) if small[each.clique] and each.key not in done]
         return kept or self._listed[-1:]
 
     def _triples(self) -> Sequence[Clique]:
@@ -208,6 +247,15 @@ class Rounds:
             every = _at_levels(clique, self._data.levels)
             self._triple_candidates[clique] = [each for each in every if each.cells <= self._cells]
         return self._triple_candidates[clique]
+
+
+def water_filling(had: FloatArray, weights: FloatArray, left: float) -> FloatArray:
+    """What each gets of what is left so that the totals are level * weight, except where one had more already."""
+    order = np.argsort(had / weights)
+    # With the k lowest ones raised, the level is (left + what they had) / their weights.
+    levels = (left + np.cumsum(had[order])) / np.cumsum(weights[order])
+    raised = np.flatnonzero(levels > (had / weights)[order])[-1]
+    return np.asarray(np.maximum(0.0, levels[raised] * weights - had))
 
 
 def _expected(fitted: FittedTree, triples: Sequence[Clique]) -> dict[Clique, FloatArray]:

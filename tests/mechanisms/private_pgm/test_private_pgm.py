@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import dpsynth_core as dp
 from dpsynth_core.errors import BudgetError
@@ -19,7 +21,7 @@ from dpsynth_core.mechanisms.private_pgm.binned_columns import find_bins, measur
 from dpsynth_core.mechanisms.private_pgm.graphical_model import GraphicalModel, marginal
 from dpsynth_core.mechanisms.private_pgm.measuring import GaussianMeasurer, LaplaceMeasurer, measurer_for
 from dpsynth_core.mechanisms.private_pgm.mechanism import PrivatePGM
-from dpsynth_core.mechanisms.private_pgm.rounds import GroupedRows, Rounds
+from dpsynth_core.mechanisms.private_pgm.rounds import GroupedRows, Rounds, water_filling
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.privacy.recording import Recorder, Replay
@@ -109,7 +111,7 @@ def selected(table: dp.PrivateTable, budget: Budget, seed: int, target: int | No
     measured = [column.measurement(variable) for variable, column in enumerate(columns)]
     rounds = Rounds(GroupedRows.of(table, columns), measured, measurer, allocation, budget=budget, target=target)
     rounds.run(lambda _: None)
-    return rounds.selected
+    return [each.clique for each in rounds.selected]
 
 
 @budgets
@@ -301,3 +303,31 @@ def test_a_suggestion_follows_the_budget() -> None:
 def test_a_suggestion_says_when_little_but_noise_is_to_be_expected() -> None:
     assert "little but noise" in PrivatePGM.suggest(CHAIN, 50, 0.1).reason
     assert "little but noise" not in PrivatePGM.suggest(CHAIN, 5_000, 1).reason
+
+
+@given(
+    had=st.lists(st.floats(0.0, 2.0), min_size=1, max_size=6),
+    weight=st.floats(0.5, 20.0),
+    left=st.floats(0.01, 3.0),
+)
+def test_what_is_left_goes_where_it_lowers_the_noise_most(had: list[float], weight: float, left: float) -> None:
+    before, weights = np.array(had), weight ** np.arange(len(had), dtype=float)
+    added = water_filling(before, weights, left)
+    assert (added >= 0).all()
+    assert added.sum() == pytest.approx(left)
+    totals, raised = (before + added) / weights, added > 1e-9
+    assert totals[raised] == pytest.approx(np.full(raised.sum(), totals[raised].max()))
+    assert (totals[~raised] >= totals[raised].max() * (1 - 1e-6)).all()
+
+
+def test_labels_keep_their_own_group_in_a_pair_while_there_are_sixteen_at_most() -> None:
+    """Joined labels cannot be told apart afterwards."""
+    labels = [f"label {i}" for i in range(9)]
+    facts = {"kind": "categorical", "categories": labels, "public": True}
+    schema = dp.Schema.from_dict({"columns": [{"name": "a", **facts}, {"name": "b", **facts}]})
+    index = np.random.default_rng(3).integers(0, 9, 600)
+    rows = pd.DataFrame({"a": np.array(labels)[index], "b": np.array(labels)[8 - index]})
+    mechanism = dp.MECHANISMS["private_pgm"].suggest(schema, len(rows), 2, "1e-6")
+    made = dp.synthesize(dp.PrivateTable(rows, schema), mechanism, epsilon=2, delta="1e-6", seed=1).sample()
+    codes = [made[name].str.removeprefix("label ").astype(int) for name in ("a", "b")]
+    assert (codes[0] + codes[1] == 8).mean() > 0.9
