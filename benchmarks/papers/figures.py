@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from benchmarks.papers.classification_task import PAPER_MEANS
 from benchmarks.papers.gaussian_mixtures import BEST_PUBLISHED
 from benchmarks.papers.pictures import BoxPanel, LinePanel, Panel, Row, Table, epsilon_lines, value
 from dpsynth_core.teaching.bin_width import bin_widths
 from dpsynth_core.teaching.one_row import one_row_moves
 
+CLASSIFIED = ("10", "1", "0.1")
+"""The epsilons of the classification task."""
 Maker: TypeAlias = Callable[[list[Table]], tuple[Sequence[Panel], int]]
 """From an experiment's tables to panels, and how many of them stand side by side."""
 
@@ -168,6 +171,27 @@ def _labelled_errors(part: str, *, by: str, name: str) -> Maker:
     return make
 
 
+def _degradation(tables: list[Table]) -> tuple[Sequence[Panel], int]:
+    """Mean AUC over that at the largest epsilon: how much each method loses."""
+    panels: list[Panel] = []
+    for table in tables:
+        if not table["title"].startswith("Mean AUC"):
+            continue
+        lines: dict[str, list[float | None]] = {}
+        for row in table["rows"]:
+            if row["AUC from"] == "scores" and row["method"] in ("kd_tree", "dp_merf", "private_pgm"):
+                lines[row["method"]] = _over_largest([value(row[f"eps {epsilon}"]) for epsilon in CLASSIFIED])
+        lines |= {f"paper, fraud table: {name}": _over_largest(list(means)) for name, means in PAPER_MEANS.items()}
+        title = table["title"].split(": ")[-1]
+        panels.append(LinePanel(title=title, x=list(reversed(CLASSIFIED)), lines=lines, log=False))
+    return panels, 2
+
+
+def _over_largest(areas: list[float | None]) -> list[float | None]:
+    """From the smallest epsilon to the largest, which comes first."""
+    return [None if area is None or not areas[0] else area / areas[0] for area in reversed(areas)]
+
+
 def _groups(tables: list[Table]) -> tuple[Sequence[Panel], int]:
     rows = _named(tables, "Figure 3b")
     lines = {name: [value(row[name]) for row in rows] for name in ("without", "with")}
@@ -193,6 +217,7 @@ FIGURES: dict[str, tuple[str, Maker]] = {
     "kd_figure_3_points": ("gaussian_mixtures", _by_points),
     "kd_figure_3c": ("gaussian_mixtures", _simple("by dimension", "data", "MMD by epsilon and dimension")),
     "kd_figure_4": ("gaussian_mixtures", _theorems),
+    "kd_figure_5": ("classification_task", _degradation),
     "kd_figure_6": ("gaussian_mixtures", _widths),
     "kd_figure_9": ("gaussian_mixtures", _simple("by number of rows", "data", "MMD by epsilon and rows, D = 5")),
     "kd_figure_10": ("gaussian_mixtures", _simple("by spread", "data", "MMD by epsilon and spread, D = 10")),
@@ -218,4 +243,4 @@ FIGURES: dict[str, tuple[str, Maker]] = {
     "discoveries_bins": ("number_of_bins", _bins),
 }
 """By file name: the experiment, and how its results are drawn. Figure 6 of the discoveries paper is a lesson in the
-app (a false discovery from nothing), Figure 5 of the KD-tree paper is in the page on classification."""
+app (a false discovery from nothing), and its Figure 3 is on Diagnostics for any table."""

@@ -63,12 +63,17 @@ def number_of_bins(options: RunOptions) -> Iterator[ResultTable]:
         yield ResultTable(
             title=f"Errors by the number of bins, bounds {lower:g} to {upper:g} (an open question of the paper)",
             notes=(
-                f"Groups of equal size; level {ALPHA}; {options.reps} repetitions, fewer for tests that are calibrated "
+                f"{_said(lower)}; level {ALPHA}; {options.reps} repetitions, fewer for tests that are calibrated "
                 "(a fifth) and for mechanisms that run table by table (a twenty-fifth).",
             ),
             columns=("release", "setting", "error", *(f"{bins} bins" for bins in BINS)),
             rows=tuple(rows),
         )
+
+
+def _said(lower: float) -> str:
+    signal = "N(51, 1) and N(50, 1) with one" if lower == 1.0 else "N(52, 2) and N(50, 2) with one"
+    return f"Groups of equal size, N(50, 2) without a difference, {signal}"
 
 
 def _gaussian(lower: float, upper: float, cells: int = 400) -> list[float]:

@@ -108,7 +108,7 @@ def _scale(values: Iterable[float], *, log: bool) -> tuple[Callable[[float], flo
         ticks = [10.0**k for k in range(low, high + 1)]
         return lambda v: (math.log10(max(v, 10.0**low)) - low) / (high - low), ticks
     top = max(known, default=1.0)
-    ticks = [0.0, 0.05, 0.1, 0.15, 0.2] if top <= 0.2 and top > 0 else [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    ticks = [0.0, 0.05, 0.1, 0.15, 0.2] if 0 < top <= 0.2 else [0.2 * i for i in range(max(5, math.ceil(5 * top)) + 1)]
     return lambda v: v / ticks[-1], ticks
 
 

@@ -158,7 +158,8 @@ def _one_row(lesson: Lesson) -> str:
         f"promises ε = {lesson.epsilon} could lose up to **{loss:.3g}** between two such tables. The best tree "
         f"cannot jump: it moved by {found.worst(BEST):.2g}/n at most, and 1/(2n) is proven, because the best score "
         "over all trees cannot change by more than the score of each single tree does. That is why this app's pMSE "
-        "mechanism searches for the best tree. (Snoke & Slavković 2018, Table 1 and Figure 1.)"
+        "mechanism compares tables over cells that no private row decides, or by the best tree; greedy trees are a "
+        "preset for comparison. (Snoke & Slavković 2018, Table 1 and Figure 1.)"
     )
 
 
