@@ -1,4 +1,4 @@
-"""Type I error of calibrated correlations and slopes: how often unrelated columns get a p-value of 0.05 or less.
+"""Type I error of calibrated shares, correlations and slopes: how often unrelated columns get a low p-value.
 
     python -m benchmarks.question_level --results level.csv [--repetitions 100]
 
@@ -25,6 +25,7 @@ from dpsynth_core.inference.null_simulators import simulator_of
 from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.inference.question import Question
 from dpsynth_core.inference.question_risk import question_risk
+from dpsynth_core.inference.share_test import ShareTest
 from dpsynth_core.inference.simulated_pvalues import ALPHA, simulated_pvalues
 from dpsynth_core.inference.slope_test import SlopeTest
 from dpsynth_core.mechanisms import MECHANISMS
@@ -81,6 +82,21 @@ SETTINGS = (
     LevelSetting(kind="correlation", mechanism="kd_tree", shape="bimodal", n=1_000, epsilon=5.0),
     LevelSetting(kind="slope", mechanism="noisy_bayes", shape="bimodal", n=1_000, epsilon=5.0),
     LevelSetting(kind="slope", mechanism="smoothed_histogram", shape="bimodal", n=300, epsilon=1.0),
+    LevelSetting(kind="share", mechanism="perturbed_histogram", shape="rare", n=300, epsilon=0.2),
+    LevelSetting(kind="share", mechanism="kd_grid", shape="rare", n=300, epsilon=1.0),
+    LevelSetting(kind="share", mechanism="noisy_bayes", shape="rare", n=300, epsilon=1.0),
+)
+
+
+RARE, OUTCOME = 0.05, 0.2
+"""Rows in the smaller group, and rows with the outcome, as shares."""
+SHARE_SCHEMA = Schema.from_dict(
+    {
+        "columns": [
+            {"name": "group", "kind": "categorical", "categories": ["a", "b"], "public": True},
+            {"name": "outcome", "kind": "boolean", "public": True},
+        ]
+    }
 )
 
 
@@ -96,23 +112,33 @@ def schema(columns: int) -> Schema:
 
 
 def question_of(setting: LevelSetting) -> tuple[Schema, Question]:
+    if setting.kind == "share":
+        return SHARE_SCHEMA, ShareTest.of(SHARE_SCHEMA, value="outcome", group="group", outcome=True)
     if setting.kind == "correlation":
         return schema(2), CorrelationTest.of(schema(2), value="y", other="x")
     return schema(3), SlopeTest.of(schema(3), value="y", predictor="x", others=("z",))
+
+
+def table_of(setting: LevelSetting, columns: Schema, rng: np.random.Generator) -> pd.DataFrame:
+    """Columns that have nothing to do with each other."""
+    if setting.kind == "share":
+        group = np.where(rng.permutation(setting.n) < RARE * setting.n, "a", "b")
+        return pd.DataFrame({"group": group, "outcome": rng.random(setting.n) < OUTCOME})
+    return pd.DataFrame({column.name: SHAPES[setting.shape](setting.n, rng) for column in columns})
 
 
 def run(setting: LevelSetting, repetition: int) -> LevelResult:
     """One release of unrelated columns."""
     rng = np.random.default_rng([SEED, SETTINGS.index(setting), repetition])
     columns, question = question_of(setting)
-    table = pd.DataFrame({column.name: SHAPES[setting.shape](setting.n, rng) for column in columns})
+    table = table_of(setting, columns, rng)
     mechanism = MECHANISMS[setting.mechanism].suggest(columns, setting.n, setting.epsilon)
     seed = int(rng.integers(2**62))
     release = synthesize(PrivateTable(table, columns), mechanism, epsilon=str(setting.epsilon), seed=seed)
     synthetic = release.sample()
     simulator = simulator_of(release, question, synthetic, workers=1)
     estimate = simulator.estimate(rng)
-    for simulations, enough in GATES:
+    for simulations, enough in GATES if simulator.found.tested.all() else ():
         drawn = simulator.run(estimate, simulations, rng).found.tested_statistics(0)
         if simulated_pvalues(simulator.statistics, drawn[None])[0] > enough:
             gate = f"p above {enough:g}"
@@ -144,11 +170,12 @@ def summary(rows: list[dict[str, str]]) -> Iterator[str]:
         if not own:
             continue
         low = sum(row["low"] == "True" for row in own)
-        share = Proportion(count=low, reps=len(own))
         held = sum(row["answered"] == "False" for row in own)
+        share = Proportion(count=low, reps=len(own) - held)
         yield (
             f"{setting.kind}, {setting.mechanism}, {setting.shape}, {setting.n:,} rows, epsilon {setting.epsilon:g}: "
-            f"{low} of {len(own)} ({share.low:.3f} to {share.high:.3f}; at most {MAX_LEVEL:g} wanted), {held} withheld"
+            f"{low} of {share.reps} ({share.low:.3f} to {share.high:.3f}; at most {MAX_LEVEL:g} wanted), "
+            f"{held} without an answer"
         )
 
 
@@ -156,12 +183,15 @@ def main() -> None:
     """Run what is not finished yet, then say what holds."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=Path, required=True, help="a CSV file; what is in it is not run again")
+    parser.add_argument("--kinds", default="correlation,slope,share")
     parser.add_argument("--repetitions", type=int, default=100, help="of each setting")
     chosen = parser.parse_args()
     names = [one.name for one in fields(LevelResult)]
     done = {tuple(row[name] for name in names[:6]) for row in finished(chosen.results)}
     for repetition in range(chosen.repetitions):
         for setting in SETTINGS:
+            if setting.kind not in chosen.kinds.split(","):
+                continue
             if (*map(str, asdict(setting).values()), str(repetition)) in done:
                 continue
             result = run(setting, repetition)

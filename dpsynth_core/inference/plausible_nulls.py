@@ -22,7 +22,7 @@ from dpsynth_core.inference.multiplicity import holm_reports
 from dpsynth_core.inference.nuisance import Nuisance
 from dpsynth_core.inference.null_simulation import Findings, NullReleases, NullSimulator
 from dpsynth_core.inference.proportions import Proportion
-from dpsynth_core.inference.simulated_pvalues import least_favourable
+from dpsynth_core.inference.simulated_pvalues import least_favourable, simulated_pvalues
 from dpsynth_core.progress import Progress, no_progress, share_of
 
 MAX_Z = 3.0
@@ -55,6 +55,8 @@ class PlausibleNulls:
     """Mean of the statistic over releases of the null that gave the p-value, for each question."""
     spreads: FloatArray
     """Its standard deviation."""
+    drawn: tuple[Findings, ...]
+    """In simulated releases of each null."""
     releases: int
     """Simulated for each of the nulls, or more where few leave something to test."""
     tried: int
@@ -68,6 +70,21 @@ class PlausibleNulls:
         """Of false reports under each null; -1 for any question after Holm's correction."""
         pairs = zip(self.reported[:, question], self.tested[:, question], strict=True)
         return [Proportion(count=int(reported), reps=int(tested)) for reported, tested in pairs]
+
+    def calibrated_rates(self, alpha: float) -> list[Proportion]:
+        """How often the calibrated test itself would report something under each null, for one question: its releases
+        are held against those of all nulls in turn, as the real one is."""
+        each = [found.tested_statistics(0) for found in self.drawn]
+        out = []
+        for own, statistics in enumerate(each):
+            largest = np.zeros(len(statistics))
+            for other, simulated in enumerate(each):
+                against = np.tile(simulated, (len(statistics), 1))
+                if other == own:
+                    np.fill_diagonal(against, np.nan)  # not against itself
+                largest = np.maximum(largest, simulated_pvalues(statistics, against))
+            out.append(Proportion(count=int((largest <= alpha).sum()), reps=len(statistics)))
+        return out
 
     def extreme(self, question: int = 0) -> tuple[Nuisance, ...]:
         """The estimate, and the nulls with the lowest and the highest rate."""
@@ -105,6 +122,7 @@ def risk_range(
         pvalues=np.array(pvalues),
         centres=np.array(centres),
         spreads=np.array(spreads),
+        drawn=tuple(drawn),
         releases=effort.releases,
         tried=screened.tried,
         plausible=len(screened.plausible),

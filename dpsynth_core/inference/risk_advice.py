@@ -12,6 +12,7 @@ import pandas as pd
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.calibrated import count_pvalues
 from dpsynth_core.inference.count_simulator import CountSimulator
+from dpsynth_core.inference.efforts import FEWEST
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.histograms import GroupIndices
 from dpsynth_core.inference.nuisance import Nuisance
@@ -75,9 +76,10 @@ class _Trial:
         seconds = len(self.nulls) * simulator.seconds
         return min(max(int(MAX_SECONDS / seconds), ROW_RELEASES), MAX_ROW_RELEASES)
 
-    def calibrated(self, simulator: CountSimulator) -> tuple[float, float]:
-        """The range over the nulls of the calibrated test's own rate."""
-        assert isinstance(simulator.test, GroupTest)  # noqa: S101  asked for by its caller
+    def calibrated(self, simulator: NullSimulator) -> tuple[float, float]:
+        """The range over the nulls of the calibrated test's own rate, everything it estimates included."""
+        assert isinstance(simulator, CountSimulator)  # noqa: S101  asked for by its caller
+        assert isinstance(simulator.test, GroupTest)  # noqa: S101  likewise
         law, (first, second) = simulator.cells.law, simulator.test.comparisons[0].codes
         indices = GroupIndices(first=first, second=second, values=simulator.cells.value.slots)
         rates = []
@@ -117,8 +119,9 @@ def advise(
     trial = _Trial(nulls=found.extreme(-1), rng=rng, alpha=alpha)
     advice: list[Advice] = []
     progress(STAGE, 0.0)
-    if isinstance(simulator, CountSimulator) and isinstance(simulator.test, GroupTest) and found.questions == 1:
-        low, high = trial.calibrated(simulator)
+    if found.questions == 1 and found.releases >= FEWEST and not np.isnan(found.pvalues[0]):
+        by_counts = isinstance(simulator, CountSimulator) and isinstance(simulator.test, GroupTest)
+        low, high = trial.calibrated(simulator) if by_counts else range_of(found.calibrated_rates(alpha))
         advice.append(
             Advice(remedy="calibrated", title="Use the calibrated test", short="calibrated test", low=low, high=high)
         )

@@ -19,8 +19,9 @@ from dpsynth_core.inference.efforts import COUNT_EFFORTS, ROW_EFFORTS
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.mann_whitney import mann_whitney
 from dpsynth_core.inference.nuisance import Nuisance
+from dpsynth_core.inference.null_simulation import Findings
 from dpsynth_core.inference.null_simulators import NotSimulatedError, row_simulator, simulator_of
-from dpsynth_core.inference.plausible_nulls import is_plausible, risk_range, summaries
+from dpsynth_core.inference.plausible_nulls import PlausibleNulls, is_plausible, risk_range, summaries
 from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.inference.row_simulator import RowSimulator
 from dpsynth_core.inference.stated_risk import (
@@ -447,6 +448,34 @@ def test_summaries_do_not_see_a_difference_between_the_groups() -> None:
     same = np.array([[[10.0, 20, 30], [10, 20, 30]]])
     apart = np.array([[[20.0, 20, 20], [0, 20, 40]]])
     np.testing.assert_allclose(summaries(same), summaries(apart))
+
+
+def test_the_calibrated_test_is_advised_with_its_own_rate_under_every_null() -> None:
+    rng, releases = np.random.default_rng(2), 400
+    drawn = tuple(
+        Findings(
+            pvalues=np.where(rng.random((releases, 1)) < 0.8, 0.5, np.nan), statistics=rng.normal(m, s, (releases, 1))
+        )
+        for m, s in ((0.0, 1.0), (0.5, 1.0), (0.0, 3.0))
+    )
+    none, one = np.zeros((3, 1), dtype=np.int64), np.ones(1)
+    found = PlausibleNulls(
+        nulls=(),
+        reported=none,
+        tested=none,
+        pvalues=one,
+        centres=one,
+        spreads=one,
+        drawn=drawn,
+        releases=releases,
+        tried=3,
+        plausible=3,
+    )
+    rates = found.calibrated_rates(0.05)
+    assert [rate.reps for rate in rates] == [int(each.tested.sum()) for each in drawn]
+    assert all(rate.low <= 0.05 for rate in rates)
+    assert rates[0].count == 0, "what is unusual under the first null is usual under the third"
+    assert 0.02 <= rates[2].estimate <= 0.05 + 1 / releases
 
 
 @pytest.mark.slow
