@@ -16,12 +16,13 @@ import numpy as np
 from dpsynth_core.mechanisms.kd_tree.growth import grow
 from dpsynth_core.mechanisms.kd_tree.interleaving import Coding
 from dpsynth_core.mechanisms.kd_tree.mechanism import KDTree, box_ranges
+from dpsynth_core.mechanisms.kd_tree.ranked_codes import RankedCodes
 from dpsynth_core.mechanisms.kd_tree.split_rules import LevelRule
 from dpsynth_core.mechanisms.partition.model import PartitionModel
 from dpsynth_core.privacy.laplace import HISTOGRAM_SENSITIVITY
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Progress, no_progress
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import PrivateRows
 
 FAILURE = 1e-4
 """Probability that an empty box is split (delta in Lemma 10)."""
@@ -39,7 +40,7 @@ class PublishedKDTree(KDTree):
     inner_levels: int = 0
     placement: Literal["uniform", "centre"] = "centre"
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Recursive binning, then noise and threshold on every leaf."""
         progress("Deciding which boxes to split", 0.2)
         coding = Coding.of(table.schema)
@@ -52,7 +53,7 @@ class PublishedKDTree(KDTree):
             boxes = coding.boxes(free) + table.n * (stop - free)
             tau = math.ceil(float(HISTOGRAM_SENSITIVITY / epsilon) * math.log(boxes / FAILURE))
             rule = LevelRule(epsilon=epsilon, threshold=tau)
-        leaves = grow(coding, np.sort(coding.codes(table)), free=free, stop=stop, rule=rule, noise=noise)
+        leaves = grow(coding, RankedCodes.of(coding, table, free), free=free, stop=stop, rule=rule, noise=noise)
         progress("Counting the boxes", 0.6)
         threshold, noisy = self._count_leaves(leaves, noise, counting, table.n)
         kept = noisy.values >= threshold

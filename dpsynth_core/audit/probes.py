@@ -16,7 +16,7 @@ from dpsynth_core.privacy.budget import Amount, Budget
 from dpsynth_core.privacy.laplace import HISTOGRAM_SENSITIVITY
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Progress, no_progress
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.schema import Schema
 
 COARSE = 2
@@ -59,7 +59,7 @@ class LargestCells(Probe):
         flip = {"permute and flip": cls(sampler="permute_and_flip"), "two rounds": cls(rounds=2)}
         return {**super().audited(schema, n, epsilon), **flip}
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:  # noqa: ARG002
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> PartitionModel:  # noqa: ARG002
         grid = Grid.of(table.schema, COARSE)
         scores = grid.full_counts(table).ravel().astype(np.float64)
         left = np.arange(grid.cells)
@@ -80,7 +80,7 @@ class DenseCounts(Probe):
     key: ClassVar[str] = "probe: counts"
     stage: ClassVar[str] = "counts"
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:  # noqa: ARG002
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> PartitionModel:  # noqa: ARG002
         grid = Grid.of(table.schema, COARSE)
         noisy = self._measured(grid.full_counts(table).ravel(), noise)
         cells = np.column_stack(np.unravel_index(np.arange(grid.cells), grid.shape)).astype(np.int64)

@@ -16,7 +16,7 @@ from dpsynth_core.mechanisms.plan import Plan
 from dpsynth_core.privacy.budget import Amount, Budget, Guarantee, Status
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Progress, no_progress
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.schema import Schema
 
 
@@ -55,6 +55,10 @@ class Mechanism(ABC):
     counts_cells: ClassVar[bool] = True
     """Whether it rests on counts over cells of the domain; if not, it fits a model of another kind."""
 
+    max_rows: ClassVar[int | None] = None
+    """Rows that it works on, for one that cannot do with counts and sums: of a longer table it asks for a random sample
+    of so many, which is stated with the release. None: it takes every row into account, however many there are."""
+
     comparator: ClassVar[bool] = False
     """Whether it is here because a paper compares with it: shown apart from the others and never suggested."""
 
@@ -88,8 +92,22 @@ class Mechanism(ABC):
         """What ``fit`` would do, from public facts only; raises where it would refuse."""
 
     @abstractmethod
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> Model:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> Model:
         """Learn a model, spending the noise source's whole budget."""
+
+    @classmethod
+    def rows_used(cls, n: int) -> int:
+        """How many of a table's rows it looks at: public."""
+        return n if cls.max_rows is None else min(n, cls.max_rows)
+
+    def state_sample(self, guarantee: Guarantee, n: int) -> Guarantee:
+        """The guarantee with a sentence about the rows that were used, where those are not all."""
+        used = self.rows_used(n)
+        if used == n:
+            return guarantee
+        return guarantee.with_caveat(
+            f"Fitted to a random sample of {used:,} of the {n:,} rows, drawn by position; epsilon holds for every row."
+        )
 
     def judge(self, guarantee: Guarantee) -> Guarantee:
         """The guarantee that remains with these parameters: some choices leave less than the mechanism's best."""

@@ -26,7 +26,7 @@ from dpsynth_core.privacy.budget import Amount, Budget, exact
 from dpsynth_core.privacy.laplace import HISTOGRAM_SENSITIVITY
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Progress, no_progress
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.schema import Schema
 
 MOST_CELLS = 2**62
@@ -129,7 +129,7 @@ class KDGrid(Mechanism):
         choice = Stage(label="how finely to cut", epsilon=choosing, scale=None)
         return replace(plan, stages=(choice, *plan.stages), values=plan.values * len(candidates))
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         bins, threshold, epsilon = self.bins, self.threshold, noise.budget.epsilon
         if self.chooses_bins:
             choosing, epsilon = self._shares(noise.budget)

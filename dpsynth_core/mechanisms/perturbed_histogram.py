@@ -15,7 +15,7 @@ from dpsynth_core.privacy.budget import Amount, Budget
 from dpsynth_core.privacy.laplace import HISTOGRAM_SENSITIVITY
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Progress, no_progress
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.schema import Schema
 
 MOST_CELLS = 5_000_000
@@ -67,7 +67,7 @@ class PerturbedHistogram(Mechanism):
         grid = Grid.of(schema, self.bins, most=MOST_CELLS)
         return counting_plan(grid.shape, n, budget.epsilon, sensitivity=HISTOGRAM_SENSITIVITY)
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         grid = Grid.of(table.schema, self.bins, most=MOST_CELLS)
         progress("Counting the cells", 0.0)
         # c_i + DLap(2/eps); an integer is positive or is set to zero, so the threshold is one.

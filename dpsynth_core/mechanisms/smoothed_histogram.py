@@ -19,7 +19,7 @@ from dpsynth_core.mechanisms.plan import Plan, Stage
 from dpsynth_core.privacy.budget import Amount, Budget, exact
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Progress, no_progress
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.schema import Schema
 
 FEWEST_ROWS = 50
@@ -85,7 +85,7 @@ class SmoothedHistogram(Mechanism):
         grid = Grid.of(schema, self.bins)
         return Plan(stages=(stage,), cuts=grid.shape, cells=grid.cells, draws=0, values=n * len(schema.columns))
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Draw the rows. Sampling fewer later takes a part of them; sampling more repeats some, which is free."""
         grid = Grid.of(table.schema, self.bins)
         draws = self.rows or table.n

@@ -182,7 +182,7 @@ def run_selection(
     status = max((candidate.status for candidate in selection.candidates), key=STATUS_ORDER.index)
     claim = Guarantee(status=status, parts=(Cost(label=ROWS, budget=granted),), rows_per_person=unit)
     for candidate in selection.candidates:  # the claim is about whatever could have been chosen
-        claim = candidate.judge(claim)
+        claim = candidate.state_sample(candidate.judge(claim), private.n)
     return Release(
         mechanism=best.mechanism,
         schema=private.schema,

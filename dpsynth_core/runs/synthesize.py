@@ -15,7 +15,7 @@ from dpsynth_core.privacy.noise import Noise, SecureNoise, SeededNoise
 from dpsynth_core.privacy.primitives import Charge
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.table.paid_estimate import PaidEstimate
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.schema import Schema
 
 ROWS = "Synthetic rows"
@@ -53,7 +53,7 @@ class Release:
 
 
 def synthesize(
-    private: PrivateTable,
+    private: PrivateRows,
     mechanism: Mechanism,
     *,
     epsilon: Amount,
@@ -81,7 +81,7 @@ def synthesize(
 
 
 def run_mechanism(
-    private: PrivateTable,
+    private: PrivateRows,
     mechanism: Mechanism,
     granted: Budget,
     *,
@@ -102,7 +102,7 @@ def run_mechanism(
     return Release(
         mechanism=mechanism,
         schema=private.schema,
-        guarantee=noise.judge(mechanism.judge(claim)),
+        guarantee=mechanism.state_sample(noise.judge(mechanism.judge(claim)), private.n),
         budget=budget,
         charges=noise.charges,
         model=model,

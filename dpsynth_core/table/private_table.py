@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from dataclasses import replace
 
 import pandas as pd
 
 from dpsynth_core.arrays import IntArray
 from dpsynth_core.errors import SchemaError
 from dpsynth_core.privacy.budget import Guarantee
+from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.counts import SparseCounts, count_cells
 from dpsynth_core.table.encoding import Positions, codec_for, reading_layout
 from dpsynth_core.table.file_layout import layout_of
 from dpsynth_core.table.paid_estimate import PaidEstimate
+from dpsynth_core.table.private_rows import CellCounts, CellMap, Summand, cell_counts, sampled_rows
 from dpsynth_core.table.schema import Schema
 
 LONG_TABLE = 100_000
@@ -88,18 +90,31 @@ class PrivateTable:
 
     def counts(self, names: Iterable[str] | None = None, *, bins: Mapping[str, int] | None = None) -> SparseCounts:
         """Rows by cell over any subset of columns, as declared or with another number of ``bins``."""
-        chosen = self.schema.names if names is None else tuple(names)
-        columns = [self._column(name, bins) for name in chosen]
-        if not columns:
-            raise SchemaError(None, "columns", [], allowed="one or more columns")
-        codes = [codec_for(c).codes(self._positions[c.name]) for c in columns]
-        shape = tuple(column.size for column in columns)
-        cells, counts = count_cells(codes, shape)
-        return SparseCounts(columns=chosen, shape=shape, cells=cells, counts=counts)
+        return cell_counts(self, names, bins=bins)
 
-    def _column(self, name: str, bins: Mapping[str, int] | None) -> Column:
-        column = self.schema[name]
-        return replace(column, bins=bins[name]) if bins and name in bins else column
+    def histograms(self, sets: Sequence[Sequence[CellMap]]) -> list[CellCounts]:
+        """Rows by cell for each set of directions."""
+        uses = Counter(id(each) for maps in sets for each in maps)
+        located: dict[int, IntArray] = {}
+
+        def codes(each: CellMap) -> IntArray:
+            """Located once, and let go after the last set that needs it."""
+            key = id(each)
+            uses[key] -= 1
+            if key not in located:
+                located[key] = each.locate(self)
+            return located[key] if uses[key] else located.pop(key)
+
+        return [count_cells([codes(each) for each in maps], [each.size for each in maps]) for maps in sets]
+
+    def sums(self, summand: Summand) -> IntArray:
+        """The sum over all rows."""
+        return summand.total(self)
+
+    def sample(self, size: int, noise: Noise) -> PrivateTable:
+        """All rows, or ``size`` of them drawn by position, whatever they hold."""
+        rows = sampled_rows(self.n, size, noise)
+        return self if rows is None else self.resampled(rows, {})
 
     def positions(self, name: str) -> Positions:
         """Each row's position in a column's declared domain, at full resolution."""

@@ -25,6 +25,7 @@ from dpsynth_core.privacy.noise import Noise, SeededNoise
 from dpsynth_core.progress import Progress, RunProgress, no_progress
 from dpsynth_core.runs.configuration import RunConfig, SampledRows, execute
 from dpsynth_core.runs.selection import COST, PairScore, PrivateSelection, best_run, noise_source, select_release
+from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 from tests.tables.schemas import mixed_schema, mixed_table
@@ -50,7 +51,7 @@ class Constant(Mechanism):
         stage = Stage(label="nothing", epsilon=budget.epsilon, scale=None)
         return Plan(stages=(stage,), cuts=(2,), cells=2, draws=1, values=n)
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> SampledRows:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> SampledRows:
         progress("Fitting", 0.5)
         noise.laplace(np.zeros(1, dtype=np.int64), sensitivity=1, epsilon=noise.budget.epsilon, label="nothing")
         return SampledRows(table=pd.DataFrame({name: [self.value] * table.n for name in table.schema.names}))

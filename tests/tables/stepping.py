@@ -15,7 +15,7 @@ from dpsynth_core.mechanisms.plan import Plan, counting_plan
 from dpsynth_core.privacy.budget import Amount, Budget
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Point, Progress, no_progress
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.table.simulate import simulate_table
 
@@ -60,7 +60,7 @@ class Stepping(Mechanism):
         # Said as it is: a forecast of something quick would begin by itself, and take a worker that a test counts on.
         return replace(plan, computing=self.steps * self.pause)
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> Rows:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> Rows:
         """Spend, then step."""
         noise.laplace([table.n], sensitivity=2, epsilon=noise.budget.epsilon, label="counts of all cells")
         for step in range(1, self.steps + 1):

@@ -14,7 +14,7 @@ from dpsynth_core.mechanisms.plan import Plan, counting_plan
 from dpsynth_core.privacy.budget import Amount, Budget
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Progress, no_progress
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.schema import Schema
 
 
@@ -45,7 +45,7 @@ class Toy(Mechanism):
         """One paid step."""
         return counting_plan(Grid.of(schema, self.bins).shape, n, budget.epsilon, sensitivity=2)
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Noisy counts of all cells."""
         progress("Counting the cells", 0.0)
         grid = Grid.of(table.schema, self.bins)

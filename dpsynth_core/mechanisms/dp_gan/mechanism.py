@@ -17,6 +17,7 @@ from dpsynth_core.mechanisms.plan import Plan, Stage
 from dpsynth_core.privacy.budget import Amount, Budget, exact
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
@@ -57,6 +58,7 @@ class DPGAN(Mechanism):
     paper: ClassVar[str] = "Chen, Orekondy & Fritz (2020), as compared by Montoya Perez et al. (2024)."
     needs_delta: ClassVar[bool] = True
     audit_runs: ClassVar[int] = 0
+    max_rows: ClassVar[int | None] = 200_000
 
     rows_per_critic: int | None = setting(None, title="Rows per critic")
     """Rows that each critic sees. Fewer rows mean less noise, but weaker critics. None: from the rows and epsilon."""
@@ -84,7 +86,7 @@ class DPGAN(Mechanism):
 
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:  # noqa: ARG003  alike for all
-        granted = exact(epsilon, parameter="epsilon")
+        n, granted = cls.rows_used(n), exact(epsilon, parameter="epsilon")
         part, rounds = _rows_per_critic(n, float(granted)), _rounds(n, float(granted))
         size = _layout(schema).size
         reason = (
@@ -105,6 +107,7 @@ class DPGAN(Mechanism):
 
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
         """One paid step: all rounds are calibrated and paid for together."""
+        n = self.rows_used(n)
         layout, schedule = _layout(schema), self._schedule(n, budget)
         critic_steps = schedule.rounds * schedule.chosen * self.critic_steps
         return Plan(
@@ -116,9 +119,10 @@ class DPGAN(Mechanism):
             computing=COMPILING_SECONDS + critic_steps * SECONDS_PER_CRITIC_STEP * (1 + layout.width / 32),
         )
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> Generator:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> Generator:
         """Deal the rows to critics; in every round sanitise the gradients of some of them and train the generator."""
-        return self._game(table, noise.budget).play(table, noise, progress)
+        rows = table.sample(self.rows_used(table.n), noise)
+        return self._game(rows, noise.budget).play(rows, noise, progress)
 
     def _game(self, table: PrivateTable, budget: Budget) -> Game:
         layout, schedule = _layout(table.schema), self._schedule(table.n, budget)

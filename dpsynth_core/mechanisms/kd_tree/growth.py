@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.mechanisms.kd_tree.interleaving import Coding
+from dpsynth_core.mechanisms.kd_tree.ranked_codes import RankedCodes
 from dpsynth_core.privacy.noise import Noise
 
 MAX_EMPTY_SPLITS = 1_000_000
@@ -180,8 +181,8 @@ class HiddenBoxes:
         return pick
 
 
-def grow(coding: Coding, codes: IntArray, *, free: int, stop: int, rule: SplitRule | None, noise: Noise) -> Leaves:
-    """Split boxes from depth ``free`` to depth ``stop`` as ``rule`` decides; ``codes`` must be sorted."""
+def grow(coding: Coding, codes: RankedCodes, *, free: int, stop: int, rule: SplitRule | None, noise: Noise) -> Leaves:
+    """Split boxes from depth ``free`` to depth ``stop`` as ``rule`` decides."""
     if rule is not None and coding.boxes(free) * rule.empty_rate > MAX_EMPTY_SPLITS:
         raise ParameterError(
             "free_levels",
@@ -189,7 +190,7 @@ def grow(coding: Coding, codes: IntArray, *, free: int, stop: int, rule: SplitRu
             allowed=f"few enough that noise splits at most {MAX_EMPTY_SPLITS:,} empty boxes",
             remedy="Lower free_levels or raise split_threshold.",
         )
-    boxes = _boxes_at(coding, codes, free)
+    boxes = _boxes_at(codes, free)
     hidden = HiddenBoxes(coding, free, boxes.prefix, noise)
     finished: list[tuple[int, Boxes]] = []
     levels: list[Level] = []
@@ -215,7 +216,10 @@ def grow(coding: Coding, codes: IntArray, *, free: int, stop: int, rule: SplitRu
         )
         levels.append(level)
         finished.append((depth, deciding.take(~split)))
-        halves = _children(coding, codes, deciding.take(split), depth)
+        splitting = deciding.take(split)
+        alive = Boxes.joined(splitting, passed)
+        codes.look_into(alive.prefix, alive.start, alive.end, depth)
+        halves = _children(codes, splitting, depth)
         boxes = Boxes.joined(halves, replace(passed, prefix=passed.prefix << 1))
     finished.append((stop, boxes))
     leaves = Boxes.joined(*(boxes for _, boxes in finished))
@@ -230,19 +234,16 @@ def grow(coding: Coding, codes: IntArray, *, free: int, stop: int, rule: SplitRu
     )
 
 
-def _boxes_at(coding: Coding, codes: IntArray, depth: int) -> Boxes:
-    prefix = codes >> (coding.bits - depth)
-    start = np.append(0, np.flatnonzero(prefix[1:] != prefix[:-1]) + 1)  # the codes are sorted
-    nothing = np.zeros(len(start), dtype=np.int64)
-    return Boxes(prefix=prefix[start], start=start, end=np.append(start[1:], len(codes)), decisions=nothing)
+def _boxes_at(codes: RankedCodes, depth: int) -> Boxes:
+    prefix, start, end = codes.occupied(depth)
+    return Boxes(prefix=prefix, start=start, end=end, decisions=np.zeros(len(prefix), dtype=np.int64))
 
 
-def _children(coding: Coding, codes: IntArray, parents: Boxes, depth: int) -> Boxes:
+def _children(codes: RankedCodes, parents: Boxes, depth: int) -> Boxes:
     """Both halves of every box, in order."""
     left, right = parents.prefix << 1, (parents.prefix << 1) | 1
     # Rows whose next bit is one begin where the right child's smallest code would stand.
-    middle = np.searchsorted(codes, right << (coding.bits - depth - 1))
-    middle = np.clip(middle, parents.start, parents.end)
+    middle = np.clip(codes.rank(right, depth + 1), parents.start, parents.end)
     return Boxes(
         prefix=np.stack([left, right], 1).ravel(),
         start=np.stack([parents.start, middle], 1).ravel(),

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpsynth_core.arrays import IntArray
 from dpsynth_core.mechanisms.partition.axis import MAX_SLOT_BITS, Axis
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import RowsAtHand
 from dpsynth_core.table.schema import Schema
 
 MAX_BITS = 62
@@ -113,11 +113,15 @@ class Coding:
         """How many boxes there are at a depth, rows or not: public."""
         return math.prod(self.parts(depth))
 
-    def codes(self, table: PrivateTable) -> IntArray:
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(halving.axis.column.name for halving in self.halvings)
+
+    def codes(self, rows: RowsAtHand) -> IntArray:
         """Every row's code, unsorted."""
-        code = np.zeros(table.n, dtype=np.int64)
+        code = np.zeros(rows.n, dtype=np.int64)
         for i, halving in enumerate(self.halvings):
-            halving.axis.add_bits(code, self._spread(i, halving.strings, halving.bits, self.bits), table)
+            halving.axis.add_bits(code, self._spread(i, halving.strings, halving.bits, self.bits), rows)
         return code
 
     def _spread(self, axis: int, strings: IntArray, length: int, depth: int) -> IntArray:

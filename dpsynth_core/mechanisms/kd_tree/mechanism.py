@@ -16,6 +16,7 @@ from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.kd_tree.consistency import consistent_counts
 from dpsynth_core.mechanisms.kd_tree.growth import Leaves, Level, SplitRule, grow
 from dpsynth_core.mechanisms.kd_tree.interleaving import MAX_BITS, Coding
+from dpsynth_core.mechanisms.kd_tree.ranked_codes import RankedCodes
 from dpsynth_core.mechanisms.kd_tree.split_rules import PRIVTREE_LOSS, SPLITS, LevelRule, PrivTreeRule
 from dpsynth_core.mechanisms.parameters import PLACEMENTS, setting
 from dpsynth_core.mechanisms.partition.model import PartitionModel
@@ -26,7 +27,7 @@ from dpsynth_core.privacy.laplace import HISTOGRAM_SENSITIVITY, laplace_variance
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.privacy.primitives import SparseNoisy
 from dpsynth_core.progress import Progress, no_progress
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.schema import Schema
 
 INNER, LEAVES = "counts of inner boxes", "counts of the leaves"
@@ -140,15 +141,14 @@ class KDTree(Mechanism):
         cuts, values = coding.parts(free), n * len(schema.columns)
         return Plan(stages=tuple(stages), cuts=cuts, cells=math.prod(cuts), draws=n // 8, values=values)
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Grow the tree, count its boxes, make the counts agree."""
         progress("Sorting the rows by box", 0.0)
         last = self.plan(table.schema, table.n, noise.budget).stages[-1]
         noise.prefetch_laplace(table.n // ROWS_PER_LEAF, sensitivity=HISTOGRAM_SENSITIVITY, epsilon=last.epsilon)
         coding = Coding.of(table.schema)
-        codes = coding.codes(table)
-        codes.sort()
         free, stop = self._depths(table.schema, coding)
+        codes = RankedCodes.of(coding, table, free)
         splitting, counting = self._shares(noise.budget, stop - free)
         progress("Deciding which boxes to split", 0.2)
         rule = None if splitting is None else self._rule(noise, splitting, stop - free, coding.boxes(free))

@@ -12,13 +12,13 @@ from dpsynth_core.errors import check_between, check_int
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.mean_embedding.domain_points import PointSpace, WeightedPoints, nearest_shares
 from dpsynth_core.mechanisms.mean_embedding.fourier import ascent, fourier, frequencies
-from dpsynth_core.mechanisms.mean_embedding.noisy_mean import MEAN, embedded_sum, noisy_mean
+from dpsynth_core.mechanisms.mean_embedding.noisy_mean import MAX_EMBEDDED_ROWS, MEAN, embedded_sum, noisy_mean
 from dpsynth_core.mechanisms.parameters import setting
 from dpsynth_core.mechanisms.plan import Plan, Stage
 from dpsynth_core.privacy.budget import Amount, Budget
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Progress, no_progress
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.schema import Schema
 
 CANDIDATES = 200
@@ -51,6 +51,7 @@ class BalogFeatures(Mechanism):
     needs_delta: ClassVar[bool] = True
     counts_cells: ClassVar[bool] = False
     comparator: ClassVar[bool] = True
+    max_rows: ClassVar[int | None] = MAX_EMBEDDED_ROWS
     audit_runs: ClassVar[int] = 0
 
     points: int = setting(100, title="Points to find")
@@ -88,23 +89,23 @@ class BalogFeatures(Mechanism):
             computing=0.5 + n * self.features * 3e-8 + finding + 1e-8 * self.features * self.points**2,
         )
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> WeightedPoints:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> WeightedPoints:
         """Random features, their noisy mean over the rows, and a reduced set."""
         progress("Choosing features", 0.0)
-        space = PointSpace.of(table.schema, self.width)
+        space, rows = PointSpace.of(table.schema, self.width), table.sample(self.rows_used(table.n), noise)
         omega = frequencies(-(-self.features // 2), space.size, noise)
-        alone = np.zeros(table.n, dtype=np.int64)
+        alone = np.zeros(rows.n, dtype=np.int64)
         shape = 1, 2 * omega.shape[1]
         sums = embedded_sum(
-            space.encode(table), alone, lambda some: fourier(some, omega), shape=shape, progress=progress
+            space.encode(rows), alone, lambda some: fourier(some, omega), shape=shape, progress=progress
         )
-        mean = noisy_mean(sums, table.n, noise)[0]
+        mean = noisy_mean(sums, rows.n, noise)[0]
         values, codes = reduced_set(space, omega, mean, noise, count=self.points, progress=progress)
         chosen = space.positions(values, codes)
         points = space.points(chosen)
         basis = fourier(points, omega).T
-        rows, shares = space.rows(chosen), nearest_shares(basis, mean)
-        return WeightedPoints(table=rows, points=points, weights=fitted(basis, mean), shares=shares)
+        shares = nearest_shares(basis, mean)
+        return WeightedPoints(table=space.rows(chosen), points=points, weights=fitted(basis, mean), shares=shares)
 
 
 def reduced_set(

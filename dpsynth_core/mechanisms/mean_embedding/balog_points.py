@@ -16,13 +16,14 @@ from dpsynth_core.mechanisms.mean_embedding.domain_points import (
     gaussian_kernel,
     nearest_shares,
 )
-from dpsynth_core.mechanisms.mean_embedding.noisy_mean import MEAN, embedded_sum, noisy_mean
+from dpsynth_core.mechanisms.mean_embedding.noisy_mean import MAX_EMBEDDED_ROWS, MEAN, embedded_sum, noisy_mean
 from dpsynth_core.mechanisms.parameters import setting
 from dpsynth_core.mechanisms.plan import Plan, Stage
 from dpsynth_core.privacy.budget import Amount, Budget
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.table.encoding import Positions
+from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
@@ -54,6 +55,7 @@ class BalogPoints(Mechanism):
     needs_delta: ClassVar[bool] = True
     counts_cells: ClassVar[bool] = False
     comparator: ClassVar[bool] = True
+    max_rows: ClassVar[int | None] = MAX_EMBEDDED_ROWS
     audit_runs: ClassVar[int] = 40
 
     points: int = setting(200, title="Public points")
@@ -87,11 +89,11 @@ class BalogPoints(Mechanism):
             computing=0.5 + n * self.points * SECONDS_PER_KERNEL + 3e-8 * self.points**3,
         )
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> WeightedPoints:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> WeightedPoints:
         """Public points, and weights from a noisy projection on their span."""
         progress("Choosing points", 0.0)
-        space = PointSpace.of(table.schema, self.width)
-        return self._weighed(table, space, space.positions(*space.random(self.points, noise)), noise, progress)
+        space, rows = PointSpace.of(table.schema, self.width), table.sample(self.rows_used(table.n), noise)
+        return self._weighed(rows, space, space.positions(*space.random(self.points, noise)), noise, progress)
 
     def _weighed(
         self, table: PrivateTable, space: PointSpace, chosen: dict[str, Positions], noise: Noise, progress: Progress

@@ -13,13 +13,14 @@ from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.dp_gan.generator import Generator
 from dpsynth_core.mechanisms.mean_embedding.domain_points import PointSpace
 from dpsynth_core.mechanisms.mean_embedding.fourier import fourier, frequencies
-from dpsynth_core.mechanisms.mean_embedding.noisy_mean import MEAN, embedded_sum, noisy_mean
+from dpsynth_core.mechanisms.mean_embedding.noisy_mean import MAX_EMBEDDED_ROWS, MEAN, embedded_sum, noisy_mean
 from dpsynth_core.mechanisms.numbers_and_labels import to_levels
 from dpsynth_core.mechanisms.parameters import setting
 from dpsynth_core.mechanisms.plan import Plan, Stage
 from dpsynth_core.privacy.budget import Amount, Budget
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
@@ -53,6 +54,7 @@ class DPMERF(Mechanism):
     needs_delta: ClassVar[bool] = True
     counts_cells: ClassVar[bool] = False
     comparator: ClassVar[bool] = True
+    max_rows: ClassVar[int | None] = MAX_EMBEDDED_ROWS
     audit_runs: ClassVar[int] = 0
 
     label: str | None = setting(None, title="Label")
@@ -105,17 +107,19 @@ class DPMERF(Mechanism):
             computing=COMPILING_SECONDS + n * self.features * 3e-8 + training * SECONDS_PER_FEATURE,
         )
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> Generator:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> Generator:
         """Random features, their noisy mean over the rows of each label, and a generator with the same mean."""
         progress("Choosing features", 0.0)
         space, labels = PointSpace.of(table.schema, self.width), self._labels(table.schema)
+        rows = table.sample(self.rows_used(table.n), noise)
         omega = frequencies(-(-self.features // 2), space.size, noise)
-        points = space.encode(table)
+        points = space.encode(rows)
         # Harder et al., Eq. 9: a row (x, y) becomes phi(x) times the unit vector of y, of norm one again.
         shape = labels, 2 * omega.shape[1]
-        rows = self._groups(table)
-        sums = embedded_sum(points, rows, lambda some: fourier(some, omega), shape=shape, progress=progress)
-        mean = noisy_mean(sums, table.n, noise)
+        sums = embedded_sum(
+            points, self._groups(rows), lambda some: fourier(some, omega), shape=shape, progress=progress
+        )
+        mean = noisy_mean(sums, rows.n, noise)
         progress("Compiling the network", EMBEDDED)
         from dpsynth_core.mechanisms.mean_embedding.matching import Matching  # noqa: PLC0415  JAX takes long to import
 

@@ -22,6 +22,8 @@ from dpsynth_core.progress import Progress
 Embedding: TypeAlias = Callable[[FloatArray], FloatArray]
 """From rows as points to their vectors, one line each, of norm one at most; by public facts alone."""
 MEAN = "mean embedding of all rows"
+MAX_EMBEDDED_ROWS = 2_000_000
+"""Rows that are held as points."""
 STEPS = 2**20
 """Steps of the lattice that make up a norm of one."""
 CHUNK_VALUES = 4_000_000

@@ -31,7 +31,7 @@ from dpsynth_core.mechanisms.plan import Plan, Stage
 from dpsynth_core.privacy.budget import Amount, Budget, exact
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Progress, no_progress
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.schema import Schema
 
 MAX_CELLS = 1_000_000
@@ -158,7 +158,7 @@ class MWEM(Mechanism):
             + (0.0 if selecting is None else rounds * len(workload) * SECONDS_PER_SCORE),
         )
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Select, measure, reweigh, for as many rounds as there are."""
         grid = Grid.of(table.schema, self.bins, most=MAX_CELLS)
         workload = self._workload(grid, table.schema)

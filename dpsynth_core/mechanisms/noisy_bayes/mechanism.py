@@ -17,7 +17,7 @@ from dpsynth_core.mechanisms.plan import Plan, Stage
 from dpsynth_core.privacy.budget import Amount, Budget, Status, exact
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Progress, no_progress
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.schema import Schema
 
 SECOND = {"middle": "about the middle of the range", "central": "about the mean (paper)"}
@@ -82,7 +82,7 @@ class NoisyBayes(Mechanism):
         size = sum(layout.sizes().values())
         return Plan(stages=stages, cuts=_cuts(layout, schema), cells=size, draws=size, values=n * len(schema.columns))
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> MixedNormal:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> MixedNormal:
         """Noisy sums, valid moments, a draw from the posterior."""
         layout = MomentLayout.of(table.schema)
         shares = self._shares(layout, noise.budget)
@@ -119,7 +119,7 @@ class Bayes(Mechanism):
         size = sum(layout.sizes().values())
         return Plan(stages=(), cuts=_cuts(layout, schema), cells=size, draws=0, values=n * len(schema.columns))
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> MixedNormal:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> MixedNormal:
         """Exact sums, and a draw from the posterior. Spends nothing, because it protects nothing."""
         progress("Adding up the rows", 0.0)
         layout = MomentLayout.of(table.schema)

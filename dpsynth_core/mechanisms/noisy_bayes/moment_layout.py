@@ -18,7 +18,7 @@ import numpy as np
 from dpsynth_core.arrays import IntArray
 from dpsynth_core.mechanisms.numbers_and_labels import is_number, level_count, to_levels
 from dpsynth_core.table.column import Column
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import RowsAtHand
 from dpsynth_core.table.schema import Schema
 
 MomentKind: TypeAlias = Literal["middle", "central"]
@@ -55,9 +55,9 @@ class CategoricalVariable:
     def related(self) -> bool:
         return 2 <= self.levels <= MAX_RELATED_LEVELS
 
-    def codes(self, table: PrivateTable) -> IntArray:
+    def codes(self, rows: RowsAtHand) -> IntArray:
         """Each row's level; a missing label or value is the last."""
-        positions = table.positions(self.column.name)
+        positions = rows.positions(self.column.name)
         return np.asarray(positions.missing, np.int64) if self.missing_flag else to_levels(self.column, positions)
 
 

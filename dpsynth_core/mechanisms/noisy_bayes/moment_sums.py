@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.mechanisms.noisy_bayes.moment_layout import (
@@ -27,7 +25,7 @@ from dpsynth_core.mechanisms.noisy_bayes.moment_layout import (
 from dpsynth_core.mechanisms.numbers_and_labels import to_unit
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Progress
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import PrivateRows, RowsAtHand
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,31 +46,53 @@ class MomentSums:
     """Of the noise on a sum about two columns; zero where none was added."""
 
 
-def integer_sums(layout: MomentLayout, table: PrivateTable, steps: int, kind: MomentKind) -> dict[str, IntArray]:
+@dataclass(frozen=True, kw_only=True)
+class RowMoments:
+    """What each row adds to the sums: its numbers, their products, and counts by label."""
+
+    layout: MomentLayout
+    steps: int
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        layout = self.layout
+        return tuple(dict.fromkeys([*(c.name for c in layout.numbers), *(v.column.name for v in layout.categorical)]))
+
+    def total(self, rows: RowsAtHand) -> IntArray:
+        """All sums end to end: first moments, the matrix of second ones, counts, sums by label, counts of pairs."""
+        layout, levels = self.layout, self.layout.levels
+        # On the integer grid from -steps to steps over the declared range.
+        numbers = [np.rint(to_unit(column, rows.positions(column.name)) * self.steps) for column in layout.numbers]
+        codes = [variable.codes(rows) for variable in layout.categorical]
+        points = np.array(numbers, dtype=np.float64).reshape(len(numbers), rows.n)
+        first, second = points.sum(axis=1), points @ points.T  # exact: integers below 2^53
+        counts = [np.bincount(codes[f], minlength=levels[f]) for f in range(len(levels))]
+        groups = [np.bincount(codes[f], weights=points[j], minlength=levels[f]) for j, f in layout.number_by_label]
+        pairs = [
+            np.bincount(codes[f] * levels[g] + codes[g], minlength=levels[f] * levels[g]) for f, g in layout.label_pairs
+        ]
+        return np.concatenate([first, second.ravel(), *counts, *groups, *pairs]).astype(np.int64)
+
+
+def integer_sums(layout: MomentLayout, table: PrivateRows, steps: int, kind: MomentKind) -> dict[str, IntArray]:
     """Every stage's sums as one vector of integers, numbers counted in grid steps. Private."""
-    # On the integer grid from -steps to steps over the declared range.
-    numbers = [np.rint(to_unit(column, table.positions(column.name)) * steps) for column in layout.numbers]
-    codes, levels = [variable.codes(table) for variable in layout.categorical], layout.levels
-    points = np.array(numbers, dtype=np.float64).reshape(len(numbers), table.n)
-    first, second = points.sum(axis=1), points @ points.T  # exact: integers below 2^53
-    moments = second.astype(np.int64)
+    d, sizes = len(layout.numbers), layout.sizes()
+    lengths = [d, d * d, *(sizes.get(label, 0) for label in (COUNTS, GROUP_MEANS, PAIR_COUNTS))]
+    added = table.sums(RowMoments(layout=layout, steps=steps))
+    first, second, counts, groups, pairs = np.split(added, np.cumsum(lengths)[:-1])
+    moments = second.reshape(d, d)
     if kind == "central":
-        moments = table.n * moments - np.outer(first.astype(np.int64), first.astype(np.int64))
+        moments = table.n * moments - np.outer(first, first)
     rows, columns = np.array(layout.number_pairs, dtype=np.int64).reshape(-1, 2).T
-    counts = [np.bincount(codes[f], minlength=levels[f]) for f in range(len(levels))]
-    groups = [np.bincount(codes[f], weights=points[j], minlength=levels[f]) for j, f in layout.number_by_label]
-    pairs = [
-        np.bincount(codes[f] * levels[g] + codes[g], minlength=levels[f] * levels[g]) for f, g in layout.label_pairs
-    ]
     every = {
         MEANS: first,
         VARIANCES: np.diag(moments),
-        COUNTS: _joined(counts),
+        COUNTS: counts,
         COVARIANCES: moments[rows, columns],
-        GROUP_MEANS: _joined(groups),
-        PAIR_COUNTS: _joined(pairs),
+        GROUP_MEANS: groups,
+        PAIR_COUNTS: pairs,
     }
-    return {label: every[label].astype(np.int64) for label in layout.sizes()}
+    return {label: every[label] for label in sizes}
 
 
 def integer_sensitivities(layout: MomentLayout, n: int, steps: int, kind: MomentKind) -> dict[str, int]:
@@ -82,7 +102,7 @@ def integer_sensitivities(layout: MomentLayout, n: int, steps: int, kind: Moment
     return {label: max(1, cost * units.get(label, 1)) for label, cost in layout.sensitivities(kind).items()}
 
 
-def exact_sums(layout: MomentLayout, table: PrivateTable) -> MomentSums:
+def exact_sums(layout: MomentLayout, table: PrivateRows) -> MomentSums:
     """Without noise: not private."""
     steps = math.isqrt(MAX_SUM // table.n)
     return _from_integers(layout, integer_sums(layout, table, steps, "middle"), table.n, steps=steps, kind="middle")
@@ -90,7 +110,7 @@ def exact_sums(layout: MomentLayout, table: PrivateTable) -> MomentSums:
 
 def noisy_sums(
     layout: MomentLayout,
-    table: PrivateTable,
+    table: PrivateRows,
     noise: Noise,
     *,
     shares: Mapping[str, Fraction],
@@ -142,10 +162,6 @@ def _from_integers(
         pairs=pairs,
         noise_scale=noise_scale,
     )
-
-
-def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    return np.concatenate(parts) if parts else np.zeros(0)
 
 
 def _parted(values: FloatArray, sizes: list[int]) -> list[FloatArray]:

@@ -12,7 +12,7 @@ import numpy as np
 from dpsynth_core.arrays import BoolArray, FloatArray, IntArray
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.encoding import Positions
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import RowsAtHand
 
 MAX_SLOT_BITS = 16
 """A numeric axis is cut into at most 2 ** 16 slots; placement inside a slot is continuous all the same."""
@@ -59,8 +59,12 @@ class Axis:
             return None
         return np.array([-(-i * points // self.slots) for i in range(self.slots + 1)], dtype=np.int64)
 
-    def locate(self, table: PrivateTable) -> IntArray:
-        positions = table.positions(self.column.name)
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column.name,)
+
+    def locate(self, rows: RowsAtHand) -> IntArray:
+        positions = rows.positions(self.column.name)
         values = positions.values
         if self.column.is_numeric and self.column.lattice is None:
             from dpsynth_core.mechanisms.partition.loops import real_slots  # noqa: PLC0415  loads the compiler
@@ -72,15 +76,15 @@ class Axis:
             slot = values.astype(np.int64)
         return slot if positions.missing is None else np.where(positions.missing, self.slots, slot)
 
-    def add_bits(self, code: IntArray, bits: IntArray, table: PrivateTable) -> None:
+    def add_bits(self, code: IntArray, bits: IntArray, rows: RowsAtHand) -> None:
         """Set in each row's code the bits that are given for its slot."""
-        positions = table.positions(self.column.name)
+        positions = rows.positions(self.column.name)
         if self.column.is_numeric and self.column.lattice is None and positions.missing is None:
             from dpsynth_core.mechanisms.partition.loops import add_real_bits  # noqa: PLC0415  loads the compiler
 
             add_real_bits(code, bits, positions.values.astype(np.float64, copy=False), *self._bounds)
         else:
-            code |= bits[self.locate(table)]
+            code |= bits[self.locate(rows)]
 
     @property
     def _bounds(self) -> tuple[float, float]:

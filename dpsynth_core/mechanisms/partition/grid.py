@@ -16,8 +16,7 @@ from dpsynth_core.mechanisms.partition.model import PartitionModel
 from dpsynth_core.privacy.budget import Amount, exact
 from dpsynth_core.privacy.laplace import HISTOGRAM_SENSITIVITY
 from dpsynth_core.privacy.noise import Noise
-from dpsynth_core.table.counts import count_cells
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import CellCounts, PrivateRows, full_counts
 from dpsynth_core.table.schema import Schema
 
 ROWS_PER_CELL = 10
@@ -55,16 +54,14 @@ class Grid:
         """How many there are, exact however many."""
         return math.prod(self.shape)
 
-    def count(self, table: PrivateTable) -> tuple[IntArray, IntArray]:
+    def count(self, table: PrivateRows) -> CellCounts:
         """Occupied cells and their rows: private."""
-        return count_cells([axis.locate(table) for axis in self.axes], self.shape)
+        (counted,) = table.histograms([self.axes])
+        return counted
 
-    def full_counts(self, table: PrivateTable) -> IntArray:
+    def full_counts(self, table: PrivateRows) -> IntArray:
         """Rows of every cell, empty ones included: private."""
-        cells, counts = self.count(table)
-        full = np.zeros(self.shape, dtype=np.int64)
-        full[tuple(cells.T)] = counts
-        return full
+        return full_counts(self.count(table), self.shape)
 
     def model(self, cells: IntArray, weights: IntArray | FloatArray, *, rows: int, centre: bool) -> PartitionModel:
         return PartitionModel.of(self.axes, cells, cells + 1, weights.astype(np.float64), rows=rows, centre=centre)
@@ -72,7 +69,7 @@ class Grid:
 
 def noisy_grid(
     grid: Grid,
-    table: PrivateTable,
+    table: PrivateRows,
     noise: Noise,
     *,
     threshold: int,

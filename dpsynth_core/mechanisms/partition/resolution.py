@@ -15,7 +15,7 @@ from dpsynth_core.mechanisms.partition.grid import MOST_BINS, Grid
 from dpsynth_core.mechanisms.partition.thresholds import invented_rows, spurious_threshold
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Progress
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.schema import Schema
 
 WIDTH_COST = 4.0
@@ -118,13 +118,13 @@ def with_lost_rows(
 
 
 def choose_resolution(
-    table: PrivateTable, candidates: Sequence[Resolution], noise: Noise, *, epsilon: Fraction, progress: Progress
+    table: PrivateRows, candidates: Sequence[Resolution], noise: Noise, *, epsilon: Fraction, progress: Progress
 ) -> Resolution:
     """The candidate that costs the fewest rows, up to noise."""
+    progress("Choosing how finely to cut", 0.0)
+    counted = table.histograms([Grid.of(table.schema, candidate.bins).axes for candidate in candidates])
     scores = []
-    for i, candidate in enumerate(candidates):
-        progress("Choosing how finely to cut", 0.5 * i / len(candidates))
-        _, counts = Grid.of(table.schema, candidate.bins).count(table)
+    for candidate, (_, counts) in zip(candidates, counted, strict=True):
         # Whole numbers, so that no rounding adds to the sensitivity.
         scores.append(-candidate.public_cost - rows_at_risk(counts, candidate.threshold))
     chosen = noise.permute_and_flip(

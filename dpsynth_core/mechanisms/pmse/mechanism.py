@@ -34,6 +34,7 @@ from dpsynth_core.mechanisms.pmse.sequential import Mixture, SequentialModel
 from dpsynth_core.privacy.budget import Amount, Budget, Guarantee, exact
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Point, Progress, no_progress
+from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.trees.cart import MAX_DEPTH
@@ -137,6 +138,7 @@ class PMSE(Mechanism):
     draws: int = setting(1, title="Tables per score", advanced=True)
     """Tables of the model whose pMSE is averaged for one score, as published (m in Equation 3)."""
 
+    max_rows: ClassVar[int | None] = 200_000
     joint: ClassVar[int] = 8
     """Models with no more parameters than this are drawn in one random walk, others column by column."""
 
@@ -155,7 +157,7 @@ class PMSE(Mechanism):
 
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:  # noqa: ARG003  takes no delta
-        parameters = sum(model.size for model in column_models(schema, "skewed"))
+        n, parameters = cls.rows_used(n), sum(model.size for model in column_models(schema, "skewed"))
         share = n * float(exact(epsilon, parameter="epsilon")) / max(parameters, 1)
         numbers: Literal["normal", "skewed"] = "skewed" if share >= 50 else "normal"
         plain = "enough for plain normal laws" if share >= 20 else "too little for more than a rough picture"
@@ -188,6 +190,7 @@ class PMSE(Mechanism):
 
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
         """One stage for each step, data sets together."""
+        n = self.rows_used(n)
         if self.sampler == "published":
             return self._published.plan(schema, n, budget)
         models = self._column_models(schema)
@@ -213,11 +216,12 @@ class PMSE(Mechanism):
         cuts, values = (1,) * len(models), n * len(models)
         return Plan(stages=stages, cuts=cuts, cells=1, draws=int(scores), values=values, computing=computing)
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> Mixture | RegressionChains:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> Mixture | RegressionChains:
         """Algorithm 2: l draws of parameters, each with its share of epsilon."""
         progress("Drawing the randomness of the model", 0.0)
+        rows = table.sample(self.rows_used(table.n), noise)
         if self.sampler == "published":
-            return self._published.fit(table, noise, partial(_report_walk, partial(progress, "Walking")))
+            return self._published.fit(rows, noise, partial(_report_walk, partial(progress, "Walking")))
         models = self._column_models(table.schema)
         if not any(model.size for model in models):
             noise.permute_and_flip(np.zeros(1), sensitivity=1, epsilon=noise.budget.epsilon, label=NOTHING)
@@ -225,7 +229,7 @@ class PMSE(Mechanism):
         fitted = []
         for number, budget in enumerate(budgets):
             own = partial(_report, progress, number, self.datasets)
-            fitted.append(self._fit_once(table, models, noise, budget, own))
+            fitted.append(self._fit_once(rows, models, noise, budget, own))
         return Mixture(models=tuple(fitted))
 
     def _fit_once(

@@ -8,12 +8,13 @@ import numpy as np
 
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.mechanisms.private_pgm.allocation import COUNT_COLUMNS, FIND_BINS, LABEL_GROUPS, Allocation
-from dpsynth_core.mechanisms.private_pgm.bins import Bins, adaptive_bins, passes_needed
+from dpsynth_core.mechanisms.private_pgm.bins import Bins, adaptive_bins, passes_needed, starting_axis
 from dpsynth_core.mechanisms.private_pgm.denoise import category_counts, ordered_counts
 from dpsynth_core.mechanisms.private_pgm.estimation import Measurement
 from dpsynth_core.mechanisms.private_pgm.graphical_model import ConditionalTable
 from dpsynth_core.mechanisms.private_pgm.measuring import Measurer
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.column import Column
+from dpsynth_core.table.private_rows import PrivateRows, full_counts
 
 MIN_LEVEL = 3
 """Groups of a column in its coarsest gathering."""
@@ -51,9 +52,15 @@ class BinnedColumn:
         return ConditionalTable.of((group,), (bin_,), joint)
 
 
-def find_bins(table: PrivateTable, name: str, measurer: Measurer, allocation: Allocation) -> Bins:
+def count_slots(table: PrivateRows, bins: int) -> dict[str, IntArray]:
+    """Rows in each slot of every column, in one pass: private."""
+    axes = [starting_axis(column, bins) for column in table.schema]
+    counted = table.histograms([[axis] for axis in axes])
+    return {axis.column.name: full_counts(counts, (axis.size,)) for axis, counts in zip(axes, counted, strict=True)}
+
+
+def find_bins(column: Column, slots: IntArray, n: int, measurer: Measurer, allocation: Allocation) -> Bins:
     """A column's bins: as declared, one for each value, or found with noisy histograms."""
-    column = table.schema[name]
     passes = passes_needed(column, allocation.bins)
     if not passes:
         return Bins.equal(column, allocation.bins)
@@ -61,20 +68,18 @@ def find_bins(table: PrivateTable, name: str, measurer: Measurer, allocation: Al
     def measure(counts: IntArray) -> tuple[IntArray, float]:
         return measurer.histogram(counts, allocation.look, FIND_BINS)
 
-    return adaptive_bins(table, column, measure, bins=allocation.bins, passes=passes)
+    return adaptive_bins(slots, n, column, measure, bins=allocation.bins, passes=passes)
 
 
-def measure_column(table: PrivateTable, bins: Bins, measurer: Measurer, allocation: Allocation) -> BinnedColumn:
+def measure_column(bins: Bins, slots: IntArray, n: int, measurer: Measurer, allocation: Allocation) -> BinnedColumn:
     """A column's counts, without what the noise alone added."""
     column = bins.axis.column
-    exact = np.bincount(bins.codes(table), minlength=bins.size)
-    noisy, std = measurer.histogram(exact, allocation.columns[column.name], COUNT_COLUMNS, rows=table.n)
+    exact = bins.gather(slots)
+    noisy, std = measurer.histogram(exact, allocation.columns[column.name], COUNT_COLUMNS, rows=n)
     values = noisy.astype(np.float64)
-    if column.is_numeric:
-        counts = ordered_counts(values, bins.widths, std, table.n)
-    else:
-        counts = category_counts(values, std, table.n)
-    max_groups = allocation.groups if column.is_numeric else max(allocation.groups, LABEL_GROUPS)
+    ordered = column.is_numeric
+    counts = ordered_counts(values, bins.widths, std, n) if ordered else category_counts(values, std, n)
+    max_groups = allocation.groups if ordered else max(allocation.groups, LABEL_GROUPS)
     groups = group_bins(bins, counts, max_groups)
     return BinnedColumn(bins=bins, counts=counts, groups=groups, std=std, levels=_levels(bins, counts, groups))
 

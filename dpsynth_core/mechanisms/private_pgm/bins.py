@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from dpsynth_core.mechanisms.partition.axis import Axis
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.encoding import Positions
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import RowsAtHand
 
 FAN_OUT = 16
 """Parts that a heavy part of a range is cut into at each pass."""
@@ -65,10 +66,20 @@ class Bins:
         cells = min(self.axis.column.levels, max_cells)
         return -(-np.arange(1, cells) * self.axis.slots // cells)
 
-    def codes(self, table: PrivateTable) -> IntArray:
+    def codes(self, rows: RowsAtHand) -> IntArray:
         """Each row's bin: private."""
-        slots = self.axis.locate(table)
-        return np.searchsorted(self.edges, slots, side="right").astype(np.int64) - 1
+        return self.of_slot[self.axis.locate(rows)]
+
+    @cached_property
+    def of_slot(self) -> IntArray:
+        """The bin of every slot, the missing one included."""
+        return np.searchsorted(self.edges, np.arange(self.axis.size), side="right").astype(np.int64) - 1
+
+    def gather(self, slots: IntArray) -> IntArray:
+        """Rows in each bin from the rows in each slot."""
+        gathered = np.zeros(self.size, dtype=np.int64)
+        np.add.at(gathered, self.of_slot, slots)
+        return gathered
 
     def place(self, codes: IntArray, noise: Noise, *, centre: bool) -> Positions:
         edges = self.edges if self.axis.missing is None else np.append(self.edges, self.axis.size)
@@ -85,8 +96,14 @@ def passes_needed(column: Column, bins: int) -> int:
     return max(1, min(MAX_PASSES, math.ceil(math.log(slots, FAN_OUT) - 1e-9) - 1))
 
 
+def starting_axis(column: Column, bins: int) -> Axis:
+    """The slots at which a column is counted: as fine as can be where bins are to be found, else its bins."""
+    return Axis.fine(column) if passes_needed(column, bins) else Axis.coarse(column, bins)
+
+
 def adaptive_bins(
-    table: PrivateTable,
+    slots: IntArray,
+    n: int,
     column: Column,
     measure: Callable[[IntArray], tuple[IntArray, float]],
     *,
@@ -95,25 +112,26 @@ def adaptive_bins(
 ) -> Bins:
     """About ``bins`` bins of about equal noisy mass, narrow where rows crowd.
 
+    ``slots`` holds the rows in each slot of the column's finest axis: private. ``n`` is the number of all rows.
+
     Each pass measures the parts so far, with ``measure`` returning noisy counts and the standard deviation of their
     noise; heavy parts are cut into sixteen for the next pass. The number of passes is public, every pass is a histogram
     (a replaced row leaves one part and enters another), and only noisy counts decide.
     """
     axis = Axis.fine(column)
-    slots = axis.locate(table)
-    inside = np.sort(slots[slots < axis.slots])
+    below = np.insert(np.cumsum(slots[: axis.slots]), 0, 0)
     edges = _cut(np.array([0, axis.slots], dtype=np.int64), np.array([True]))
     for turn in range(passes):
-        counts = np.diff(np.searchsorted(inside, edges)).astype(np.int64)
+        counts = np.diff(below[edges]).astype(np.int64)
         noisy, std = measure(counts)
         if turn + 1 < passes:
-            edges = _cut(edges, noisy > max(HEAVY_STDS * std, table.n / bins))
+            edges = _cut(edges, noisy > max(HEAVY_STDS * std, n / bins))
     mass = np.maximum(noisy, 0).astype(np.float64)
     # Noise that outweighs the rows must not ask for more bins than there are rows to fill.
-    mass *= min(1.0, table.n / max(mass.sum(), 1.0))
-    found = _equal_mass(edges, mass, table.n / bins)
+    mass *= min(1.0, n / max(mass.sum(), 1.0))
+    found = _equal_mass(edges, mass, n / bins)
     if bins > CELLS:  # fewer bins than cells cannot keep to their edges
-        found = _with_cells(found, axis, edges, mass, table.n / bins)
+        found = _with_cells(found, axis, edges, mass, n / bins)
     return Bins(axis=axis, edges=found)
 
 

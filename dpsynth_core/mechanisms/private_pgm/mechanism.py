@@ -15,18 +15,18 @@ from dpsynth_core.mechanisms.column_sets import chosen_sets
 from dpsynth_core.mechanisms.parameters import PLACEMENTS, setting
 from dpsynth_core.mechanisms.plan import Plan, Stage
 from dpsynth_core.mechanisms.private_pgm.allocation import Allocation, allocate
-from dpsynth_core.mechanisms.private_pgm.binned_columns import find_bins, measure_column
+from dpsynth_core.mechanisms.private_pgm.binned_columns import count_slots, find_bins, measure_column
 from dpsynth_core.mechanisms.private_pgm.bins import Bins
 from dpsynth_core.mechanisms.private_pgm.estimation import Measurement, check_clique_size, estimate
 from dpsynth_core.mechanisms.private_pgm.graphical_model import GraphicalModel
 from dpsynth_core.mechanisms.private_pgm.junction_tree import Clique
 from dpsynth_core.mechanisms.private_pgm.measuring import GaussianMeasurer, expected_std, measurer_for
-from dpsynth_core.mechanisms.private_pgm.rounds import GroupedRows, Rounds
+from dpsynth_core.mechanisms.private_pgm.rounds import BinGroups, GroupedRows, Rounds
 from dpsynth_core.privacy.accounting import check_delta
 from dpsynth_core.privacy.budget import Amount, Budget
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Progress, no_progress
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.schema import Schema
 
 STRATEGIES = {"rounds": "what the model still misses", "given": "marginals that I name"}
@@ -179,7 +179,7 @@ class PrivatePGM(Mechanism):
             computing=SECONDS_PER_FITTED_VALUE * fits * n * len(schema.columns),
         )
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> GraphicalModel:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> GraphicalModel:
         """Measure columns, then round by round what the model misses; within groups, bins are as the columns say."""
         if self.strategy == "given":
             return self._fit_given(table, noise, progress)
@@ -189,8 +189,9 @@ class PrivatePGM(Mechanism):
         measurer = measurer_for(noise, budget)
 
         progress("Counting single columns", 0.1)
-        bins = [find_bins(table, name, measurer, allocation) for name in table.schema.names]
-        columns = [measure_column(table, each, measurer, allocation) for each in bins]
+        slots = count_slots(table, allocation.bins)
+        bins = [find_bins(column, slots[column.name], table.n, measurer, allocation) for column in table.schema]
+        columns = [measure_column(each, slots[each.axis.column.name], table.n, measurer, allocation) for each in bins]
         measurements = [column.measurement(variable) for variable, column in enumerate(columns)]
 
         data = GroupedRows.of(table, columns)
@@ -208,13 +209,16 @@ class PrivatePGM(Mechanism):
             centre=self.placement == "centre",
         )
 
-    def _fit_given(self, table: PrivateTable, noise: Noise, progress: Progress) -> GraphicalModel:
+    def _fit_given(self, table: PrivateRows, noise: Noise, progress: Progress) -> GraphicalModel:
         """Named marginals with equal shares: Laplace noise of scale 2/share, as in the paper's demonstration."""
         bins, cliques = self._given(table.schema)
         sizes = [each.size for each in bins]
         progress("Counting the given marginals", 0.0)
         measurer = measurer_for(noise, self._granted(noise.budget))
-        data = GroupedRows(codes=tuple(each.codes(table) for each in bins), sizes=tuple(sizes))
+        data = GroupedRows(
+            table=table, groups=tuple(BinGroups(bins=each, groups=np.arange(each.size)) for each in bins)
+        )
+        data.prepare(cliques)
         measurements = []
         for clique in cliques:
             share = Fraction(1, len(cliques))

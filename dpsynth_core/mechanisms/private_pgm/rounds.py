@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.mechanisms.private_pgm.allocation import COUNT_SETS, SELECT_SETS, Allocation
 from dpsynth_core.mechanisms.private_pgm.binned_columns import BinnedColumn
+from dpsynth_core.mechanisms.private_pgm.bins import Bins
 from dpsynth_core.mechanisms.private_pgm.estimation import (
     Estimate,
     MeasuredTable,
@@ -23,7 +25,7 @@ from dpsynth_core.mechanisms.private_pgm.estimation import (
 from dpsynth_core.mechanisms.private_pgm.junction_tree import Clique, Coarsening, FittedTree
 from dpsynth_core.mechanisms.private_pgm.measuring import SCORE_SENSITIVITY, Measurer, expected_std
 from dpsynth_core.privacy.budget import Budget
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import PrivateRows, RowsAtHand, full_counts
 
 MEAN_ERROR = 0.8
 """Mean absolute value of Gaussian noise, in units of its standard deviation."""
@@ -32,6 +34,8 @@ MAX_MODEL_CELLS = 100_000
 ROUND_ITERATIONS, FINAL_ITERATIONS = 40, 400
 MAX_TRIPLES = 200
 """Triples that are compared in a round, at most."""
+MAX_COLUMNS_WITH_TRIPLES = 5
+"""Columns up to which there are no more triples than pairs, so that all are counted in one pass."""
 TARGET_WEIGHT = 2
 """How much more an error counts in a pair with the column that is to be predicted."""
 GROWTH, MIN_ROUNDS_LEFT = 2, 2
@@ -47,32 +51,66 @@ SELECTIONS_PER_STEP = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupedRows:
-    """Each row's group in every column: private."""
+class BinGroups:
+    """A column's groups of bins, as a direction to count rows by."""
 
-    codes: tuple[IntArray, ...]
-    sizes: tuple[int, ...]
+    bins: Bins
+    groups: IntArray
+    """The group of each bin."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.bins.axis.columns
+
+    @cached_property
+    def size(self) -> int:
+        return int(self.groups.max()) + 1
+
+    @cached_property
+    def _of_slot(self) -> IntArray:
+        return self.groups[self.bins.of_slot]
+
+    def locate(self, rows: RowsAtHand) -> IntArray:
+        return self._of_slot[self.bins.axis.locate(rows)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupedRows:
+    """Rows by their groups in some columns: private."""
+
+    table: PrivateRows
+    groups: tuple[BinGroups, ...]
+    """Of every column."""
     levels: tuple[tuple[IntArray, ...], ...] = ()
     """For each column, ways to gather its groups; public."""
     _counted: dict[Clique, IntArray] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, table: PrivateTable, columns: Sequence[BinnedColumn]) -> GroupedRows:
-        codes = tuple(column.groups[column.bins.codes(table)] for column in columns)
-        sizes, levels = zip(*((column.size, column.levels) for column in columns), strict=True)
-        return cls(codes=codes, sizes=sizes, levels=levels)
+    def of(cls, table: PrivateRows, columns: Sequence[BinnedColumn]) -> GroupedRows:
+        groups = tuple(BinGroups(bins=column.bins, groups=column.groups) for column in columns)
+        return cls(table=table, groups=groups, levels=tuple(column.levels for column in columns))
 
     @property
     def rows(self) -> int:
         """How many; public."""
-        return len(self.codes[0])
+        return self.table.n
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(group.size for group in self.groups)
+
+    def prepare(self, cliques: Iterable[Clique]) -> None:
+        """Count in one pass what is not counted yet."""
+        fresh = [clique for clique in dict.fromkeys(cliques) if clique not in self._counted]
+        if not fresh:
+            return
+        counted = self.table.histograms([[self.groups[variable] for variable in clique] for clique in fresh])
+        for clique, counts in zip(fresh, counted, strict=True):
+            self._counted[clique] = full_counts(counts, [self.groups[variable].size for variable in clique])
 
     def count(self, clique: Clique) -> IntArray:
         """Rows by the groups of some columns: private."""
-        if clique not in self._counted:
-            shape = tuple(self.sizes[variable] for variable in clique)
-            flat = np.ravel_multi_index(tuple(self.codes[variable] for variable in clique), shape)
-            self._counted[clique] = np.bincount(flat, minlength=math.prod(shape)).reshape(shape)
+        self.prepare([clique])
         return self._counted[clique]
 
 
@@ -204,11 +242,20 @@ class Rounds:
         if not self._last:
             share *= self._step / (self._counting - self._again) / SELECTIONS_PER_STEP
         self._selecting -= share
+        self._data.prepare(self._wanted(candidates))
         cost = {cells: self._noise_error(cells) for cells in {each.cells for each in candidates}}
         scores = [self._weight(each) * (self._misfit(each, expected) - cost[each.cells]) for each in candidates]
         sensitivity = SCORE_SENSITIVITY * max(self._weight(each) for each in candidates)
         chosen = self._measurer.select(np.array(scores, dtype=np.int64), share, SELECT_SETS, sensitivity=sensitivity)
         return candidates[chosen]
+
+    def _wanted(self, candidates: Sequence[Candidate]) -> Iterable[Clique]:
+        """What scores need; the first time the triples too if there are few, because later rounds need them."""
+        cliques = [each.clique for each in candidates]
+        variables = range(len(self._data.groups))
+        if not self.selected and len(variables) <= MAX_COLUMNS_WITH_TRIPLES:
+            cliques += combinations(variables, 3)
+        return cliques
 
     def _weight(self, candidate: Candidate) -> int:
         return TARGET_WEIGHT if self._target in candidate.clique and len(candidate.clique) > 1 else 1

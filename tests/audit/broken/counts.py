@@ -20,6 +20,7 @@ from dpsynth_core.privacy.budget import float_up
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.privacy.primitives import Gaussian, Laplace
 from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.private_table import PrivateTable
 
 
@@ -72,7 +73,7 @@ class GaussianTooSmall(DenseCounts):
 class BoundsFromData(PerturbedHistogram):
     """Takes the range of numbers from the rows instead of from what was declared."""
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """As the histogram, on other bounds."""
         rows = table.rows()
         columns = []
@@ -91,7 +92,7 @@ class BoundsFromData(PerturbedHistogram):
 class ThresholdFromData(KDGrid):
     """Chooses the threshold by looking at the largest count."""
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """As the grid, with another threshold."""
         _, counts = Grid.of(table.schema, self.bins).count(table)
         return super(ThresholdFromData, replace(self, threshold=max(1, int(counts.max()) // 2))).fit(
@@ -102,7 +103,7 @@ class ThresholdFromData(KDGrid):
 class OccupiedFirst(PerturbedHistogram):
     """Lists the cells that hold rows before those that noise invented."""
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """As the histogram, in another order."""
         model = super().fit(table, noise, progress)
         grid = Grid.of(table.schema, self.bins)
@@ -115,7 +116,7 @@ class OccupiedFirst(PerturbedHistogram):
 class PresentCounted(PerturbedHistogram):
     """Rescales to the number of rows without a missing value, which is not public."""
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """As the histogram, with another total."""
         model = super().fit(table, noise, progress)
         present = int(table.rows().notna().all(axis=1).sum())
@@ -125,7 +126,7 @@ class PresentCounted(PerturbedHistogram):
 class ErrorOnOutlier(PerturbedHistogram):
     """Refuses tables with a value at the end of its range: the refusal tells that there is one."""
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """As the histogram, unless a value is extreme."""
         for column in table.schema:
             if column.kind == "continuous" and (table.rows()[column.name] >= column.upper).any():
@@ -136,7 +137,7 @@ class ErrorOnOutlier(PerturbedHistogram):
 class SmoothedForOneRow(SmoothedHistogram):
     """Takes the constant that pays for one drawn row, and draws many."""
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """As the smoothed histogram, with too little smoothing."""
         grid = Grid.of(table.schema, self.bins)
         cells, counts = grid.count(table)

@@ -7,13 +7,13 @@ from dpsynth_core.mechanisms.mean_embedding.domain_points import PointSpace, Wei
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.table.encoding import Positions
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import PrivateRows
 
 
 class LeakedPoints(BalogPoints):
     """Takes rows of the table for its public points."""
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> WeightedPoints:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> WeightedPoints:
         space = PointSpace.of(table.schema, self.width)
         every = {name: table.positions(name) for name in table.schema.names}
         some = {

@@ -20,6 +20,7 @@ from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.privacy.primitives import Exponential
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.runs.selection import SCORE_SHARE, PairScore, PrivateSelection
+from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
@@ -43,7 +44,7 @@ class ReselectUntilNew(LargestCells):
         """Where there is something to reselect."""
         return {"two rounds": cls(rounds=2)}
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Select with replacement, and reject."""
         grid = Grid.of(table.schema, COARSE)
         scores = grid.full_counts(table).ravel().astype(np.float64)
@@ -65,7 +66,7 @@ class FactorTwoForgotten(LargestCells):
         """One selection."""
         return {"one round": cls()}
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Select too sharply."""
         grid = Grid.of(table.schema, COARSE)
         scores, epsilon = grid.full_counts(table).ravel().astype(np.float64), noise.budget.epsilon
@@ -79,7 +80,7 @@ class FactorTwoForgotten(LargestCells):
 class MwemReselects(MWEM):
     """MWEM that draws a query again until it is a new one, paying once."""
 
-    def fit(self, table: PrivateTable, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
+    def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Select with replacement, and reject."""
         grid = Grid.of(table.schema, self.bins)
         workload = self._workload(grid, table.schema)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dpsynth_core.mechanisms.kd_tree.consistency import consistent_counts
 from dpsynth_core.mechanisms.kd_tree.growth import Leaves, Level, grow
 from dpsynth_core.mechanisms.kd_tree.interleaving import Coding
+from dpsynth_core.mechanisms.kd_tree.ranked_codes import RankedCodes
 from dpsynth_core.mechanisms.kd_tree.split_rules import LevelRule
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
@@ -37,7 +38,7 @@ def measured_trees(draw: st.DrawFn) -> Measured:
     generator = np.random.default_rng(draw(st.integers(0, 2**32)))
     noise = SeededNoise(Budget.of(10**6), seed=draw(st.integers(0, 2**32)))
     rule = LevelRule(epsilon=Fraction(2), threshold=0) if stop > free else None
-    leaves = grow(coding, np.sort(coding.codes(table)), free=free, stop=stop, rule=rule, noise=noise)
+    leaves = grow(coding, RankedCodes.of(coding, table, free), free=free, stop=stop, rule=rule, noise=noise)
     levels = []
     for level in leaves.levels:
         variance = generator.choice([0.5, 1.0, 7.0, 40.0, np.inf], size=len(level.prefix))

@@ -87,10 +87,15 @@ def crowded() -> tuple[dp.PrivateTable, Any]:
     return dp.PrivateTable(pd.DataFrame({"x": values}), schema), schema["x"]
 
 
+def slots_of(table: dp.PrivateTable, name: str) -> np.ndarray[Any, Any]:
+    axis = Axis.fine(table.schema[name])
+    return np.bincount(axis.locate(table), minlength=axis.size)
+
+
 def test_looking_closer_finds_where_rows_crowd() -> None:
     table, column = crowded()
     passes = passes_needed(column, 20)
-    bins = adaptive_bins(table, column, lambda counts: (counts, 1.0), bins=20, passes=passes)
+    bins = adaptive_bins(slots_of(table, "x"), table.n, column, lambda counts: (counts, 1.0), bins=20, passes=passes)
     counts = np.bincount(bins.codes(table), minlength=bins.size)
     width = 1e6 / bins.axis.slots
     spike = np.searchsorted(bins.edges, 7_777 / width, side="right") - 1
@@ -107,7 +112,7 @@ def test_bins_cover_the_range_whatever_the_noise(data: st.DataObject) -> None:
         size = len(counts)
         return np.array(data.draw(st.lists(st.integers(-(10**6), 10**6), min_size=size, max_size=size))), 10.0
 
-    bins = adaptive_bins(table, column, measure, bins=8, passes=2)
+    bins = adaptive_bins(slots_of(table, "x"), table.n, column, measure, bins=8, passes=2)
     assert bins.edges[0] == 0
     assert bins.edges[-1] == bins.axis.slots
     assert (np.diff(bins.edges) > 0).all()
@@ -154,7 +159,7 @@ def test_a_spike_has_a_bin_to_itself_and_an_empty_stretch_few(std: float) -> Non
     def measure(counts: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], float]:
         return counts + np.rint(rng.normal(0, std, len(counts))).astype(np.int64), std
 
-    bins = adaptive_bins(table, schema["x"], measure, bins=100, passes=1)
+    bins = adaptive_bins(slots_of(table, "x"), table.n, schema["x"], measure, bins=100, passes=1)
     at = int(np.searchsorted(bins.edges, 120, side="right")) - 1
     assert bins.edges[at : at + 2].tolist() == [120, 121]
     assert np.count_nonzero(bins.edges > 180) <= 8

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import dpsynth_core as dp
 from dpsynth_core.errors import BudgetError
 from dpsynth_core.mechanisms.private_pgm.allocation import COUNT_COLUMNS, COUNT_SETS, FIND_BINS, allocate
-from dpsynth_core.mechanisms.private_pgm.binned_columns import find_bins, measure_column
+from dpsynth_core.mechanisms.private_pgm.binned_columns import count_slots, find_bins, measure_column
 from dpsynth_core.mechanisms.private_pgm.graphical_model import GraphicalModel, marginal
 from dpsynth_core.mechanisms.private_pgm.measuring import GaussianMeasurer, LaplaceMeasurer, measurer_for
 from dpsynth_core.mechanisms.private_pgm.mechanism import PrivatePGM
@@ -106,8 +106,9 @@ def selected(table: dp.PrivateTable, budget: Budget, seed: int, target: int | No
     """What the rounds of a run select."""
     allocation = allocate(table.schema, table.n, budget, **given)
     measurer = measurer_for(SeededNoise(budget, seed), budget)
-    bins = [find_bins(table, name, measurer, allocation) for name in table.schema.names]
-    columns = [measure_column(table, each, measurer, allocation) for each in bins]
+    slots = count_slots(table, allocation.bins)
+    bins = [find_bins(column, slots[column.name], table.n, measurer, allocation) for column in table.schema]
+    columns = [measure_column(each, slots[each.axis.column.name], table.n, measurer, allocation) for each in bins]
     measured = [column.measurement(variable) for variable, column in enumerate(columns)]
     rounds = Rounds(GroupedRows.of(table, columns), measured, measurer, allocation, budget=budget, target=target)
     rounds.run(lambda _: None)
