@@ -19,13 +19,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dpsynth_core.diagnostics import DIAGNOSTICS
     from dpsynth_core.diagnostics.evaluation import Evaluation, evaluate
-    from dpsynth_core.errors import BudgetError, DPSynthError, IntakeError, LedgerError, ParameterError, SchemaError
+    from dpsynth_core.errors import (
+        BudgetError,
+        DPSynthError,
+        EngineError,
+        IntakeError,
+        LedgerError,
+        ParameterError,
+        SchemaError,
+    )
     from dpsynth_core.inference.discovery_risk import DiscoveryRisk, discovery_risk
     from dpsynth_core.mechanisms import MECHANISMS
     from dpsynth_core.privacy.budget import Budget, Guarantee
     from dpsynth_core.runs.selection import select_release
     from dpsynth_core.runs.synthesize import Release, synthesize
     from dpsynth_core.table.column import Column
+    from dpsynth_core.table.engines.open import open_table
     from dpsynth_core.table.estimate import discover_categories, estimate_bounds
     from dpsynth_core.table.examples import EXAMPLES
     from dpsynth_core.table.private_table import PrivateTable
@@ -44,6 +53,7 @@ __all__ = [
     "Column",
     "DPSynthError",
     "DiscoveryRisk",
+    "EngineError",
     "Evaluation",
     "Guarantee",
     "IntakeError",
@@ -57,6 +67,7 @@ __all__ = [
     "discovery_risk",
     "estimate_bounds",
     "evaluate",
+    "open_table",
     "read_table",
     "select_release",
     "suggest_schema",
@@ -67,6 +78,7 @@ __all__ = [
 _MODULES = {
     "DIAGNOSTICS": "diagnostics",
     "EXAMPLES": "table.examples",
+    "EngineError": "errors",
     "MECHANISMS": "mechanisms",
     "Budget": "privacy.budget",
     "BudgetError": "errors",
@@ -86,6 +98,7 @@ _MODULES = {
     "discovery_risk": "inference.discovery_risk",
     "estimate_bounds": "table.estimate",
     "evaluate": "diagnostics.evaluation",
+    "open_table": "table.engines.open",
     "read_table": "table.readers.read",
     "select_release": "runs.selection",
     "suggest_schema": "table.suggest",

@@ -52,6 +52,10 @@ def _rebuild(kind: type[DPSynthError], message: str, attributes: dict[str, Any])
     return error
 
 
+class EngineError(DPSynthError):
+    """The place where the rows are cannot be reached, was changed, or cannot do what is asked of it."""
+
+
 class ParameterError(DPSynthError, ValueError):
     """A parameter is outside its allowed range.
 

@@ -97,6 +97,30 @@ def count_records(
 
 
 @compiled
+def whole_records(data: ByteArray, delimiter: int, quoting: bool, spaced: bool, limit: int) -> int:
+    """Where the last record that surely ends in the data ends, or the first ``limit`` of them if that is not 0.
+
+    One that ends with the data may go on in what follows; so may a carriage return, with a line feed.
+    """
+    position, size, end, records = 0, len(data), 0, 0
+    while position < size:
+        while True:
+            _, stop, quoted, closed = next_field(data, position, delimiter, quoting, spaced)
+            if stop >= size or (quoted and not closed):
+                return end
+            position = stop + 1
+            if data[stop] != delimiter:
+                break
+        if data[stop] == _CR and stop + 1 == size:
+            return end
+        position = end = after_line_break(data, stop)
+        records += 1
+        if records == limit:
+            return end
+    return end
+
+
+@compiled
 def next_field(
     data: ByteArray, position: int, delimiter: int, quoting: bool, spaced: bool
 ) -> tuple[int, int, bool, bool]:
@@ -235,8 +259,16 @@ def is_marker(text: ByteArray, start: int, stop: int, markers: ByteArray, ends: 
     return False
 
 
+@compiled
+def add_keys(counts: IntArray, keys: IntArray) -> None:
+    """One more for each key."""
+    for row in range(len(keys)):
+        counts[keys[row]] += 1
+
+
 def warm_up() -> None:
     """Compile the loops."""
+    add_keys(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
     data = np.frombuffer(b'a,"b"\n1,\n', dtype=np.uint8)
     columns: Any = (
         np.full((2, 2), -1, dtype=np.int32),
@@ -244,6 +276,7 @@ def warm_up() -> None:
         np.zeros((2, 2), dtype=np.bool_),
     )
     count_records(data, 44, True, False, 0)
+    whole_records(data, 44, True, False, 0)
     find_fields(data, 44, True, False, *columns)
     nothing = np.zeros(0, dtype=np.uint8)
     offsets, present = np.zeros(3, dtype=np.int64), np.zeros(2, dtype=np.bool_)

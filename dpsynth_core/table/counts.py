@@ -11,7 +11,7 @@ import numpy as np
 from dpsynth_core.arrays import IntArray
 from dpsynth_core.errors import ParameterError
 
-_KEY_LIMIT = 2**62
+KEY_LIMIT = 2**62
 """Largest product of sizes that one int64 key may span."""
 
 
@@ -62,7 +62,7 @@ def count_cells(codes: Sequence[IntArray], shape: Sequence[int]) -> tuple[IntArr
     key: IntArray = np.zeros(rows, dtype=np.int64)
     span, ranked = 1, False
     for column, size in zip(codes, shape, strict=True):
-        if span * size > _KEY_LIMIT:
+        if span * size > KEY_LIMIT:
             distinct, key = np.unique(key, return_inverse=True)
             span, ranked = len(distinct), True
         key *= size
@@ -72,10 +72,10 @@ def count_cells(codes: Sequence[IntArray], shape: Sequence[int]) -> tuple[IntArr
         _, first, counts = np.unique(key, return_index=True, return_counts=True)
         return np.column_stack([column[first] for column in codes]), counts.astype(np.int64)
     occupied, counts = _count_keys(key, span)
-    return _unfold(occupied, shape), counts
+    return unfold_keys(occupied, shape), counts
 
 
-def _unfold(key: IntArray, shape: Sequence[int]) -> IntArray:
+def unfold_keys(key: IntArray, shape: Sequence[int]) -> IntArray:
     """The codes behind each key, laid out column by column: that is how they are made and mostly how they are read."""
     cells = np.empty((len(shape), len(key)), dtype=np.int64)
     rest = key.copy()

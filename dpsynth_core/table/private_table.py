@@ -121,6 +121,20 @@ class PrivateTable:
         self.schema[name]
         return self._positions[name]
 
+    @classmethod
+    def of_positions(
+        cls, schema: Schema, positions: Mapping[str, Positions], *, read_as_declared: bool
+    ) -> PrivateTable:
+        """Rows that were encoded elsewhere."""
+        table = cls.__new__(cls)
+        table.schema, table._positions = schema, dict(positions)
+        table._n, table._read_as_declared = len(next(iter(positions.values())).values), read_as_declared
+        return table
+
+    def watched(self, watch: object) -> PrivateTable:  # noqa: ARG002  nothing is read any more
+        """The same table: there is nothing to wait for."""
+        return self
+
     def select(self, names: Iterable[str]) -> PrivateTable:
         """The same rows with these columns only, in the given order; nothing is read again."""
         chosen = copy(self)

@@ -9,6 +9,7 @@ cell.
 from __future__ import annotations
 
 import codecs
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -21,46 +22,80 @@ from dpsynth_core.table.file_layout import FileLayout
 MAX_BYTES = 2**31 - 1
 
 
+@dataclass(frozen=True, kw_only=True)
+class Grammar:
+    """How records are found in a text, or in a piece of one."""
+
+    layout: FileLayout
+    width: int = 0
+    """Fields in a record; 0: the first record tells."""
+    header: bool | None = None
+    """Whether the first record names the columns; None: as the layout says."""
+    first_line: int | None = None
+    """The number of the text's first line in its file; None: the one below the lines that are skipped."""
+
+    @property
+    def signs(self) -> tuple[int, bool, bool]:
+        return ord(self.layout.delimiter), self.layout.quoting, self.layout.space_after_delimiter
+
+    @property
+    def has_header(self) -> bool:
+        return self.layout.header if self.header is None else self.header
+
+
 def read_fields(data: bytes, layout: FileLayout) -> tuple[list[str], list[pa.Array]]:
     """The header, empty texts where there is none, and each column as text, with markers of missing values as null."""
-    text, starts, stops, quotes = _find_fields(data, layout)
-    first = int(layout.header and starts.shape[1] > 0)
-    header = _columns(text, starts[:, :first], stops[:, :first], quotes[:, :first], markers=())
-    columns = _columns(text, starts[:, first:], stops[:, first:], quotes[:, first:], markers=layout.missing)
+    return read_text_fields(_text_of(data, layout), _whole_file(layout))
+
+
+def read_text_fields(text: bytes, grammar: Grammar) -> tuple[list[str], list[pa.Array]]:
+    """The same for text that is UTF-8 already, without the lines to skip."""
+    content, starts, stops, quotes = _find_fields(text, grammar)
+    first = int(grammar.has_header and starts.shape[1] > 0)
+    header = _columns(content, starts[:, :first], stops[:, :first], quotes[:, :first], markers=())
+    missing = grammar.layout.missing
+    columns = _columns(content, starts[:, first:], stops[:, first:], quotes[:, first:], markers=missing)
     return ["".join(name.fill_null("").to_pylist()) for name in header], columns
+
+
+def _text_of(data: bytes, layout: FileLayout) -> bytes:
+    return without_lines(as_utf8(data, layout.encoding), layout.skip_rows)
+
+
+def _whole_file(layout: FileLayout) -> Grammar:
+    return Grammar(layout=layout, width=0 if layout.header else layout.fields or 0)
 
 
 def blank_records(data: bytes, layout: FileLayout) -> BoolArray:
     """Which records, the header left out, are lines with nothing in them."""
-    _, starts, stops, quotes = _find_fields(data, layout)
+    _, starts, stops, quotes = _find_fields(_text_of(data, layout), _whole_file(layout))
     first = int(layout.header and starts.shape[1] > 0)
     alone = (starts[1:, first:] < 0).all(axis=0)
     blank: BoolArray = alone & (starts[0, first:] == stops[0, first:]) & ~quotes[0, first:]
     return blank
 
 
-def _find_fields(data: bytes, layout: FileLayout) -> tuple[ByteArray, OffsetArray, OffsetArray, BoolArray]:
-    """The text as UTF-8, and where each field of each record starts and stops, and whether it is quoted."""
-    text = np.frombuffer(_without_lines(as_utf8(data, layout.encoding), layout.skip_rows), dtype=np.uint8)
+def _find_fields(data: bytes, grammar: Grammar) -> tuple[ByteArray, OffsetArray, OffsetArray, BoolArray]:
+    """The text, and where each field of each record starts and stops, and whether it is quoted."""
+    text = np.frombuffer(data, dtype=np.uint8)
     if len(text) > MAX_BYTES:
         raise IntakeError("This file is too large to be read in one piece; upload a smaller extract of it.")
-    grammar = ord(layout.delimiter), layout.quoting, layout.space_after_delimiter
-    records, width, too_wide, unclosed = count_records(text, *grammar, 0 if layout.header else layout.fields or 0)
+    records, width, too_wide, unclosed = count_records(text, *grammar.signs, grammar.width)
     if unclosed >= 0:
         raise IntakeError(
-            f"A quotation mark in the record that starts on line {_line(text, unclosed, layout)} is never closed; "
+            f"A quotation mark in the record that starts on line {_line(text, unclosed, grammar)} is never closed; "
             "close it or remove it, or declare that this file puts no cells in quotation marks."
         )
     if too_wide >= 0:
         raise IntakeError(
-            f"Line {_line(text, too_wide, layout)} has more than {width} fields, which is how many the first row has; "
+            f"Line {_line(text, too_wide, grammar)} has more than {width} fields, which is how many the first row has; "
             "put quotation marks around cells that contain the delimiter, or declare how many lines stand above the "
             "column names."
         )
     shape = (width, records)
     starts, stops = np.full(shape, -1, dtype=np.int32), np.zeros(shape, dtype=np.int32)
     quotes = np.zeros(shape, dtype=np.bool_)
-    find_fields(text, *grammar, starts, stops, quotes)
+    find_fields(text, *grammar.signs, starts, stops, quotes)
     return text, starts, stops, quotes
 
 
@@ -80,12 +115,18 @@ def as_utf8(data: bytes, encoding: str) -> bytes:
     return data.decode(encoding, "replace").removeprefix("\ufeff").encode("utf-8", "replace")
 
 
-def _line(text: ByteArray, position: int, layout: FileLayout) -> int:
-    before = bytes(text[:position])
-    return 1 + layout.skip_rows + before.count(b"\n") + before.count(b"\r") - before.count(b"\r\n")
+def _line(text: ByteArray, position: int, grammar: Grammar) -> int:
+    first = 1 + grammar.layout.skip_rows if grammar.first_line is None else grammar.first_line
+    return first + line_breaks(bytes(text[:position]))
 
 
-def _without_lines(text: bytes, count: int) -> bytes:
+def line_breaks(text: bytes) -> int:
+    """How often a line ends."""
+    return text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
+
+
+def without_lines(text: bytes, count: int) -> bytes:
+    """The text below its first lines, however those end."""
     for _ in range(count):
         end = min((at for at in (text.find(b"\n"), text.find(b"\r")) if at >= 0), default=len(text))
         text = text[end + (2 if text[end : end + 2] == b"\r\n" else 1) :]

@@ -20,7 +20,7 @@ def read_parquet(data: bytes, limits: Limits) -> pd.DataFrame:
     """The table in the bytes of a Parquet file."""
     try:
         names, columns = _parquet_columns(data, limits)
-        return frame(names, (series_of(_standard(columns.pop(0))) for _ in names))
+        return frame(names, (series_of(standard_type(columns.pop(0))) for _ in names))
     except (IntakeError, MemoryError):  # the latter is one of Arrow's errors, too
         raise
     except _PARQUET_ERRORS:
@@ -37,7 +37,7 @@ def _parquet_columns(data: bytes, limits: Limits) -> tuple[list[str], list[pa.Ch
         raise IntakeError(too_unpacked(limits))
     names = clean_names(schema.names)
     for name, kind in zip(names, schema.types, strict=True):
-        _check_kind(name, kind)
+        check_kind(name, kind)
     # Texts are read as dictionaries: a long one repeated many times is then held once until it is weighed.
     texts = [column.name for column in schema if _is_text(column.type)]
     file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True, read_dictionary=texts)
@@ -61,7 +61,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _check_kind(name: str, kind: pa.DataType) -> None:
+def check_kind(name: str, kind: pa.DataType) -> None:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     is_a = pa.types
@@ -88,7 +88,7 @@ def _weight(column: pa.Array) -> int:
     return int(pc.sum(lengths.take(column.indices)).as_py() or 0) + 8 * len(column)
 
 
-def _standard(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def standard_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Convert to one of the types that a table may have, by the column's type alone."""
     kind, is_a = column.type, pa.types
     if is_a.is_integer(kind) and not is_a.is_uint64(kind):
