@@ -39,7 +39,7 @@ def test_exactly_these_mechanisms_sample() -> None:
     assert {key for key in MECHANISMS if MECHANISMS[key].max_rows is not None} == set(QUICK)
 
 
-@pytest.mark.parametrize("key", ["pmse", "dp_gan", "balog_features"])
+@pytest.mark.parametrize("key", ["pmse", pytest.param("dp_gan", marks=pytest.mark.slow), "balog_features"])
 def test_a_longer_table_is_sampled_and_the_release_says_so(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kind = MECHANISMS[key]
     monkeypatch.setattr(kind, "max_rows", 120)
