@@ -101,7 +101,7 @@ class PrivateRows(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ColumnCells:
+class DeclaredCells:
     """A column's declared cells, the missing level last."""
 
     column: Column
@@ -128,7 +128,7 @@ def cell_counts(
     columns = [
         replace(table.schema[name], bins=bins[name]) if bins and name in bins else table.schema[name] for name in chosen
     ]
-    ((cells, counts),) = table.histograms([[ColumnCells(column=column) for column in columns]])
+    ((cells, counts),) = table.histograms([[DeclaredCells(column=column) for column in columns]])
     return SparseCounts(columns=chosen, shape=tuple(c.size for c in columns), cells=cells, counts=counts)
 
 

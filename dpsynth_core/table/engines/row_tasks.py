@@ -70,7 +70,7 @@ class VectorSum:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AddUp:
+class SumTask:
     """A sum over all rows."""
 
     summand: Summand
@@ -84,7 +84,7 @@ class AddUp:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountRows:
+class ReadTask:
     """Nothing but that every row can be read: how many there are is counted in every pass."""
 
     columns: tuple[str, ...]
@@ -103,7 +103,7 @@ class _Nothing:
 class TakenRows:
     """For each column an array of positions and one of what is missing, behind the ordinals of the rows."""
 
-    def __init__(self, task: TakeRows) -> None:
+    def __init__(self, task: TakeTask) -> None:
         self._task = task
         self._parts: list[Packed] = []
 
@@ -130,7 +130,7 @@ class TakenRows:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TakeRows:
+class TakeTask:
     """The positions of chosen rows in every column."""
 
     columns: tuple[str, ...]
@@ -142,7 +142,7 @@ class TakeRows:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountCells:
+class HistogramTask:
     """Rows by cell for several sets of directions."""
 
     sets: tuple[tuple[CellMap, ...], ...]

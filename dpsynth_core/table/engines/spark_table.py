@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from dpsynth_core.errors import EngineError
 from dpsynth_core.table.engines.row_batch import RowBatch, cells_of, check_streamed
-from dpsynth_core.table.engines.row_tasks import Accumulator, Packed, RowTask, TakeRows
+from dpsynth_core.table.engines.row_tasks import Accumulator, Packed, RowTask, TakeTask
 from dpsynth_core.table.engines.streamed_table import REPORT_SECONDS, ReadingPace, StreamedTable
 from dpsynth_core.table.file_layout import FileLayout
 from dpsynth_core.table.readers.sniff import clean_names
@@ -159,7 +159,7 @@ class SparkTable(StreamedTable):
         names = tuple(task.columns) or self._names[:1]
         columns = [self._frame[self._stored[self._names.index(name)]] for name in names]
         offsets = None
-        if isinstance(task, TakeRows):
+        if isinstance(task, TakeTask):
             columns += [
                 self._frame["_metadata.file_path"].alias(FILE),
                 self._frame["_metadata.row_index"].alias(ORDINAL),

@@ -16,7 +16,7 @@ from dpsynth_core.privacy.budget import Guarantee
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.table.counts import SparseCounts
 from dpsynth_core.table.encoding import Positions
-from dpsynth_core.table.engines.row_tasks import Accumulator, AddUp, CountCells, RowTask, TakeRows
+from dpsynth_core.table.engines.row_tasks import Accumulator, HistogramTask, RowTask, SumTask, TakeTask
 from dpsynth_core.table.file_layout import FileLayout
 from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.private_rows import CellCounts, CellMap, Summand, cell_counts, sampled_rows
@@ -83,14 +83,14 @@ class StreamedTable(ABC):
 
     def histograms(self, sets: Sequence[Sequence[CellMap]]) -> list[CellCounts]:
         """Rows by cell for each set of directions, all in one pass."""
-        task = CountCells(sets=tuple(tuple(maps) for maps in sets))
+        task = HistogramTask(sets=tuple(tuple(maps) for maps in sets))
         total = task.start()
         self.run(task, total)
         return total.counts()
 
     def sums(self, summand: Summand) -> IntArray:
         """The sum over all rows."""
-        task = AddUp(summand=summand)
+        task = SumTask(summand=summand)
         total = task.start()
         self.run(task, total)
         (vector,) = total.pack()
@@ -106,7 +106,7 @@ class StreamedTable(ABC):
 
     def take(self, rows: IntArray | None) -> PrivateTable:
         """Rows by position, in memory; None for all."""
-        task = TakeRows(columns=self.schema.names, rows=rows)
+        task = TakeTask(columns=self.schema.names, rows=rows)
         total = task.start()
         self.run(task, total)
         taken = total.pack()

@@ -20,7 +20,7 @@ from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.table.engines.duckdb_table import DuckDBTable
-from dpsynth_core.table.engines.row_tasks import CountRows
+from dpsynth_core.table.engines.row_tasks import ReadTask
 from dpsynth_core.table.engines.streamed_table import StreamedTable
 from tests.tables.streamed import ROWS, SCHEMA, TEXT_SCHEMA, in_memory, mixed_frame, parquet_file, quick
 
@@ -202,7 +202,7 @@ def test_a_change_during_a_pass_is_noticed_at_its_end(tmp_path: Path) -> None:
             os.utime(path, ns=(7, 7))
 
     with pytest.raises(dp.EngineError, match="changed"):
-        table.run(CountRows(columns=("x",)), Meddling())  # type: ignore[arg-type]
+        table.run(ReadTask(columns=("x",)), Meddling())  # type: ignore[arg-type]
 
 
 def test_a_layout_that_nobody_declared_makes_the_guarantee_void(tmp_path: Path) -> None:
