@@ -27,8 +27,10 @@ MIN_BINS, MAX_BINS, MIN_GROUPS, MAX_GROUPS = 4, 256, 2, 16
 LARGE_COLUMN = 32
 """Bins beyond which a column gets no more of the budget: it is mostly asked about in coarser terms."""
 LABEL_PART = 0.43
-"""Of a numeric column's weight, what a column of labels gets for being counted alone: pairs count its labels too. What
-that frees goes to the rounds."""
+"""Of a numeric column's weight, what a column of labels gets for being counted alone where pairs are worth counting:
+they count its labels too. What that frees goes to the rounds."""
+MAX_PAIR_ERROR = 0.1
+"""Error (total variation) that noise may bring to a round's pair for that."""
 LABEL_GROUPS = 16
 """Labels of a column that keep a group of their own in a pair, however noisy: labels have no neighbours to be joined
 with, and the rounds leave out pairs whose cells would drown."""
@@ -98,7 +100,7 @@ def allocate(
     bins = bins or _affordable_bins(schema, n, budget, shares, first)
     looks = sum(passes_needed(column, bins) for column in schema)
     # Under Gaussian noise two counts of one thing add up to what one count of both shares would be.
-    label_part = LABEL_PART if budget.delta and first else 1.0
+    label_part = LABEL_PART if _pairs_pay(n, budget, shares, first) else 1.0
     weights = _column_weights(schema, bins, budget, label_part)
     freed = round(shares.columns * (1 - sum(weights.values()) / sum(_column_weights(schema, bins, budget).values())))
     present = {
@@ -139,6 +141,14 @@ def _affordable_rounds(schema: Schema, n: int, budget: Budget, shares: StageShar
     edges = columns - 1
     std = expected_std(Fraction(shares.rounds, 100 * max(1, edges)), budget)
     return edges if edges == 1 or ERROR_PER_CELL * side**2 * std / n <= MAX_TREE_ERROR else 0
+
+
+def _pairs_pay(n: int, budget: Budget, shares: StageShares, first: int) -> bool:
+    """Whether a round's pair tells of its columns too, rather than of the noise."""
+    if not budget.delta or not first:
+        return False
+    std = expected_std(Fraction(shares.rounds, 100 * first), budget)
+    return ERROR_PER_CELL * TYPICAL_GROUPS**2 * std / n <= MAX_PAIR_ERROR
 
 
 def _affordable_bins(schema: Schema, n: int, budget: Budget, shares: StageShares, first: int) -> int:
