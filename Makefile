@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # Compiled tests are kept between runs, which halves the time until the first of them starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-all checks audit lint types loops doctests bench papers pictures clean
+.PHONY: run test test-all test-postgres test-sign-in test-package checks audit lint types loops doctests bench papers pictures clean
 
 run: $(STAMP)-run
 	$(BIN)/streamlit run app.py
@@ -16,6 +16,18 @@ test: checks
 
 test-all: checks
 	$(BIN)/pytest -n auto --dist worksteal
+
+# Against Debian's PostgreSQL, which the tests start (apt install postgresql).
+test-postgres: $(STAMP)-dev
+	$(BIN)/pytest tests/ledger/test_postgresql.py
+
+# Four people in four browsers, with an identity provider that the tests start.
+test-sign-in: $(STAMP)-dev
+	$(BIN)/pytest tests/app/test_sign_in.py tests/app/test_sign_in_browser.py
+
+# Builds the wheel, installs it in a clean environment and starts it; takes minutes, most of them for installing.
+test-package: $(STAMP)-dev
+	$(BIN)/pytest tests/package
 
 # Fresh seeds, which are logged; the page and the summary that the app shows are written anew.
 audit: $(STAMP)-dev
@@ -58,7 +70,7 @@ $(STAMP)-run: requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	touch $@
 
-$(STAMP)-dev: requirements.txt requirements-dev.txt
+$(STAMP)-dev: requirements.txt requirements-postgres.txt requirements-dev.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	touch $@ $(STAMP)-run

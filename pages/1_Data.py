@@ -8,8 +8,9 @@ from pages.shared.heading import heading
 
 heading("Data")
 
+from pages.shared.data.account_view import ask_account
 from pages.shared.data.layout_view import edit_layout
-from pages.shared.data.schema_view import ask_account, ask_declarer, ask_estimate, ask_unit, edit_schema
+from pages.shared.data.schema_view import ask_declarer, ask_estimate, ask_unit, edit_schema
 from pages.shared.data.sizes_view import offer_other_size
 from pages.shared.data.skip_view import begin_skip, show_skip
 from pages.shared.data.view import choose_data, choose_mode_control, show_pictures, show_preview, show_verdict

@@ -34,6 +34,9 @@ COMPARISON = "comparison"
 RELEASE = "release"
 """Under which they hold where the synthetic tables are stored."""
 
+VERSION = "version"
+"""Under which they hold the table's own fingerprint, where it shares the account of another one."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Balance:
@@ -91,6 +94,8 @@ class StoredRelease:
     sha256: str
     """Of its file, and its name."""
     nbytes: int
+    version: str
+    """The table that it was made from, by its own fingerprint: several versions of a table can share an account."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,13 +148,13 @@ class Account:
         """Releases that were paid for and stored, oldest first."""
         with readable("release"):
             return tuple(
-                _stored(entry, found)
+                _stored(entry, found, self.fingerprint)
                 for entry in self.entries
                 if entry.state == "committed" and isinstance(found := entry.details.get(RELEASE), Mapping)
             )
 
 
-def _stored(entry: Entry, found: Mapping[str, Any]) -> StoredRelease:
+def _stored(entry: Entry, found: Mapping[str, Any], account: str) -> StoredRelease:
     return StoredRelease(
         charge=entry.id,
         stored=entry.settled or entry.created,
@@ -160,6 +165,7 @@ def _stored(entry: Entry, found: Mapping[str, Any]) -> StoredRelease:
         delta=str(found["delta"]),
         sha256=str(found["sha256"]),
         nbytes=int(found["bytes"]),
+        version=str(entry.details.get(VERSION, account)),
     )
 
 

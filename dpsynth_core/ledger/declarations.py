@@ -1,7 +1,10 @@
-"""What people have stated about a data set: its public facts, where people sign in.
+"""What people have stated about a data set: its public facts, where people sign in, and which tables share an account.
 
 A guarantee rests on facts that somebody declares to be public. Where people sign in that is a steward, and it is on
 record who and when; an analyst can use those facts or fewer columns, but no others.
+
+A corrected or extended table is about the same people, so it belongs to the account of the earlier one: losses on all
+versions add up there. A person says so. Sketches of rows tell when that is likely.
 """
 
 from __future__ import annotations
@@ -12,10 +15,12 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from dpsynth_core.errors import RoleError
-from dpsynth_core.ledger.accounts import readable
+from dpsynth_core.errors import LedgerError, RoleError
+from dpsynth_core.ledger.accounts import Account, find_account, readable, require_account
 from dpsynth_core.ledger.ledger import Ledger
+from dpsynth_core.ledger.ledger_transaction import attached_to
 from dpsynth_core.ledger.people import Person
+from dpsynth_core.ledger.row_sketch import NEAR, RowSketch, shared_share
 from dpsynth_core.ledger.tables import DECLARATIONS
 from dpsynth_core.table.json_text import read_json
 from dpsynth_core.table.schema import Schema
@@ -29,6 +34,15 @@ class DeclaredFacts:
     by: Person
     declared: datetime
     """In UTC."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowOverlap:
+    """An account of a table that shares rows with another one. Private."""
+
+    account: Account
+    share: float
+    """About which share of the smaller table's rows; from a sketch, so give or take a tenth."""
 
 
 class DeclarationStore:
@@ -89,4 +103,48 @@ class DeclarationStore:
             raise RoleError(
                 "These public facts are not the ones that a steward has declared for this table. Nothing was charged. "
                 "Use the declared facts, all columns or some of them, or ask a steward to declare others."
+            )
+
+    def attach(self, fingerprint: str, table: str) -> None:
+        """Let another version of the table share this account; from then on, the account is found by either.
+
+        Args:
+            fingerprint: Of the account.
+            table: The other version's own.
+
+        Raises:
+            RoleError: Whoever does it is no steward.
+            LedgerError: The other version has an account of its own: what was spent there cannot be moved.
+        """
+        with self._ledger.writing(fingerprint) as entry:
+            entry.admit(fingerprint, "steward", action="attach a table to an account")
+            if table == fingerprint or find_account(entry.connection, table) is not None:
+                raise LedgerError("This table has an account of its own, which stays the one that it is charged to.")
+            if attached_to(entry.connection, table) is None:
+                entry.declare(fingerprint, "table", table)
+
+    def remember_rows(self, fingerprint: str, table: str, sketch: RowSketch) -> None:
+        """Keep the sketch of a table with its account, once."""
+        with self._ledger.writing(fingerprint) as entry:
+            known = (DECLARATIONS.c.kind == "rows") & (DECLARATIONS.c.about == table)
+            if entry.connection.scalar(sa.select(DECLARATIONS.c.id).where(known)) is None:
+                entry.declare(fingerprint, "rows", table, sketch.to_dict())
+
+    def overlaps(self, sketch: RowSketch, *, apart_from: str = "") -> tuple[RowOverlap, ...]:
+        """Accounts whose tables share at least half of the smaller one's rows with this one, the nearest first.
+
+        Args:
+            sketch: Of the table at hand.
+            apart_from: An account that is not asked.
+        """
+        rows = sa.select(DECLARATIONS).where(DECLARATIONS.c.kind == "rows")
+        best: dict[str, float] = {}
+        with self._ledger.reading_all() as connection, readable("declaration"):
+            for row in connection.execute(rows):
+                share = shared_share(sketch, RowSketch.from_dict(read_json(row.details)))
+                if share >= NEAR and row.fingerprint != apart_from:
+                    best[row.fingerprint] = max(share, best.get(row.fingerprint, 0.0))
+            return tuple(
+                RowOverlap(account=require_account(connection, name), share=share)
+                for name, share in sorted(best.items(), key=lambda item: -item[1])
             )

@@ -42,7 +42,7 @@ from dpsynth_core.ledger.chain import (
 from dpsynth_core.ledger.database import WRITES, create_tables, database, transaction
 from dpsynth_core.ledger.head import Head
 from dpsynth_core.ledger.ledger_charge import LedgerCharge
-from dpsynth_core.ledger.ledger_transaction import LedgerTransaction
+from dpsynth_core.ledger.ledger_transaction import LedgerTransaction, attached_to
 from dpsynth_core.ledger.people import ONE_PERSON, Person
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.ledger.tables import ACCOUNTS, CHARGES, KEYS, RESULTS, SETTLEMENTS, TABLES
@@ -136,7 +136,20 @@ class Ledger:
 
     def known_name(self, fingerprints: Sequence[str]) -> str:
         """Of the names that a data set has or had, the first with an account; the first of all if none has one."""
-        return next((name for name in fingerprints if self.account(name) is not None), fingerprints[0])
+        return self.locate(fingerprints)[0]
+
+    def locate(self, fingerprints: Sequence[str]) -> tuple[str, str]:
+        """The account of a data set, by the names that it has or had, and which of them it is known by there.
+
+        The two differ for a table that shares the account of another one. Without an account, both are the first name.
+        """
+        for name in fingerprints:
+            if self.account(name) is not None:
+                return name, name
+        with self.reading_all() as connection:
+            shared = ((attached_to(connection, name), name) for name in fingerprints)
+            found = next(((account, name) for account, name in shared if account is not None), None)
+        return found or (fingerprints[0], fingerprints[0])
 
     @contextlib.contextmanager
     def charge(

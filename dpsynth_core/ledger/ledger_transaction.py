@@ -69,3 +69,10 @@ def signs_in(connection: sa.Connection) -> bool:
     """Whether anybody who was signed in has ever entered a record here."""
     signed = sa.select(DECLARATIONS.c.id).where(DECLARATIONS.c.subject != "").limit(1)
     return connection.scalar(signed) is not None
+
+
+def attached_to(connection: sa.Connection, table: str) -> str | None:
+    """The account that a table was attached to; None where it was to none."""
+    mine = (DECLARATIONS.c.kind == "table") & (DECLARATIONS.c.about == table)
+    found: str | None = connection.scalar(sa.select(DECLARATIONS.c.fingerprint).where(mine).limit(1))
+    return found

@@ -60,9 +60,10 @@ def open_stored_releases(session: Session, *, every: bool = False) -> None:
         work.unopened.clear()
     known = {run.charge for run in work.runs} | set(work.unopened)
     opened = sum(each.nbytes for each in account.releases if each.charge in known - set(work.unopened))
+    own = work.data.version or account.fingerprint
     for stored in account.releases:
-        if stored.charge in known:
-            continue
+        if stored.charge in known or stored.version != own:
+            continue  # a release of another version must not be compared with these rows
         if not every and opened + stored.nbytes > MAX_OPENED_BYTES:
             work.unopened[stored.charge] = TOO_LARGE
             continue

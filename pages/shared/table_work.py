@@ -20,7 +20,9 @@ from dpsynth_core.inference.comparison_power import ComparisonPower
 from dpsynth_core.inference.discovery_risk import DiscoveryRisk
 from dpsynth_core.inference.question import Question
 from dpsynth_core.inference.question_risk import QuestionRisk
+from dpsynth_core.ledger.declarations import RowOverlap
 from dpsynth_core.ledger.paid_comparison import PaidComparison
+from dpsynth_core.ledger.row_sketch import RowSketch
 from dpsynth_core.privacy.budget import Budget, format_amount, sequential
 from dpsynth_core.review import Bundle, Decision, Evidence, Publication, release_digest
 from dpsynth_core.runs.configuration import RunConfig, RunResult
@@ -49,6 +51,8 @@ class DataSet:
     """The example's key; empty for a file."""
     fingerprint: str | None = None
     """Its account in the ledger; None in teaching mode, where nothing is charged."""
+    version: str | None = None
+    """Its own name where it shares the account of another table; None where it has the account's."""
     content: bytes | None = field(default=None, repr=False)
     """The file, to be read again if its layout is corrected; None where the table came from no file. Private."""
 
@@ -265,6 +269,10 @@ class TableWork:
     """What such tests would find, by what was asked."""
     publication: Publication = field(default_factory=Publication)
     """What the reviewer says about the table when publishing it."""
+    sketch: RowSketch | None = None
+    """Keyed hashes of some of its rows, by which tables that share most of them are recognised. Private."""
+    near: tuple[RowOverlap, ...] = ()
+    """Accounts of such tables, while nobody has said whether they are about the same people."""
     look_recorded: bool = False
     """Whether the data set's record says that private diagnostics of it were seen."""
     public_review: bool = False
@@ -318,10 +326,15 @@ class TableWork:
         """A table with an account is private; one without is public or simulated."""
         return "teaching" if self.data.fingerprint is None else "release"
 
-    def in_other_mode(self, account: str | None) -> TableWork:
-        """The same table with the facts declared so far, and nothing that was made from it."""
+    def in_other_mode(self, fingerprint: str | None = None, version: str | None = None) -> TableWork:
+        """The same table with the facts declared so far, and nothing that was made from it.
+
+        Args:
+            fingerprint: Of its account; None in teaching mode.
+            version: Its own name, where the account is another table's.
+        """
         return TableWork(
-            data=replace(self.data, fingerprint=account),
+            data=replace(self.data, fingerprint=fingerprint, version=version),
             draft=self.draft,
             layout_public=self.layout_public,
             rows_per_person=self.rows_per_person,

@@ -1,17 +1,23 @@
-"""The ledger in PostgreSQL: many charge at once, a restart midway loses nothing, and edits are noticed."""
+"""The ledger in PostgreSQL: charges at once, a restart midway, edits, and a ledger that moves there from a file."""
 
 from __future__ import annotations
 
+import multiprocessing
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-from dpsynth_core.errors import LedgerError
+from dpsynth_core.cli import main
+from dpsynth_core.errors import BudgetError, LedgerError
+from dpsynth_core.ledger.decisions import DecisionStore
 from dpsynth_core.ledger.ledger import Ledger, installed_ledger
+from dpsynth_core.ledger.people import ROLES, Person
+from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.privacy.budget import Budget
 from tests.waiting.postgresql import MISSING, PostgreSQL, postgresql
 
@@ -61,6 +67,65 @@ def test_eight_at_once(ledger: Ledger) -> None:
     assert not problems
     assert spent(ledger) == 80
     assert ledger.check().position == 2 + 80 * 2
+
+
+PROCESSES = 20
+
+
+def race(number: int, results: multiprocessing.SimpleQueue[str]) -> None:
+    """Charge until there is nothing left; each success is reported."""
+    mine = installed_ledger()
+    for turn in range(10):
+        try:
+            mine.reserve("table", CENT, purpose="race", run_id=f"{number}-{turn}").commit()
+            results.put("paid")
+        except BudgetError:
+            results.put("refused")
+            return
+
+
+def test_twenty_processes_never_spend_more_than_is_left(ledger: Ledger) -> None:
+    ledger.reserve("table", Budget.of("0.7"), purpose="before").commit()
+    context = multiprocessing.get_context("fork")
+    results: multiprocessing.SimpleQueue[str] = context.SimpleQueue()
+    processes = [context.Process(target=race, args=(number, results)) for number in range(PROCESSES)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(300)
+    found = Counter[str]()
+    while not results.empty():
+        found[results.get()] += 1
+    assert [process.exitcode for process in processes] == [0] * PROCESSES
+    assert found["paid"] == 30, "exactly what was left"
+    assert found["refused"] >= 17
+    assert spent(ledger) == 100
+    ledger.check()
+
+
+def test_a_ledger_in_a_file_can_be_moved_and_only_one_of_the_two_is_used_on(
+    server: PostgreSQL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DPSYNTH_HOME", str(tmp_path / "home"))
+    settings = Settings.from_environment()
+    person = Person(subject="https://id 1", name="Sue", roles=frozenset(ROLES))
+    before = installed_ledger(settings, by=person)
+    before.open_account("table", total=Budget.of(1), label="Ürvey")
+    before.reserve("table", CENT, purpose="run").commit(result={"found": "x"})
+    DecisionStore(before).record_look("table")
+    end = before.check()
+    monkeypatch.setenv("DPSYNTH_NEW_LEDGER_URL", server.url)
+    assert main(["ledger", "move"]) == 0
+    assert main(["ledger", "move"]) == 2, "the new database is not empty any more"
+
+    monkeypatch.setenv("DPSYNTH_LEDGER_URL", server.url)
+    moved = installed_ledger(by=person)
+    assert moved.check() == end
+    assert moved.account("table") == before.account("table")
+    charge = moved.reserve("table", CENT, purpose="after the move")
+    assert charge.id == 2, "numbers go on where they were"
+    with pytest.raises(LedgerError, match="older copy"):
+        installed_ledger(settings, by=person).reserve("table", CENT, purpose="from the old one")
 
 
 def test_a_restart_midway_loses_nothing_and_doubles_nothing(ledger: Ledger, server: PostgreSQL) -> None:

@@ -14,7 +14,9 @@ from pathlib import Path
 
 from tests.waiting.server import free_port
 
-PROGRAM = shutil.which("postgres")
+# Debian keeps the server's programs in a folder for each version, outside of the PATH.
+_DEBIAN = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+PROGRAM = shutil.which("postgres") or (str(_DEBIAN[-1]) if _DEBIAN else None)
 MISSING = (
     "there is no PostgreSQL server here (Debian: apt install postgresql)"
     if PROGRAM is None

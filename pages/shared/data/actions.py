@@ -11,6 +11,7 @@ from dpsynth_core.errors import DPSynthError, SchemaError
 from dpsynth_core.ledger.accounts import ESTIMATE, Account
 from dpsynth_core.ledger.declarations import DeclarationStore, DeclaredFacts
 from dpsynth_core.ledger.fingerprint import fingerprint
+from dpsynth_core.ledger.row_sketch import sketch_rows
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.privacy.budget import Amount, Budget
 from dpsynth_core.privacy.noise import Noise, SecureNoise
@@ -58,8 +59,8 @@ def choose_mode(session: Session, mode: Mode) -> None:
         session.mode = mode
         return
     # Before anything changes: this may fail, and release mode without an account number must not exist.
-    account = None if mode == "teaching" else _account_name(work.data.table, work.data.content)
-    session.use(work.in_other_mode(account))
+    names = (None, None) if mode == "teaching" else _account_names(work.data.table, work.data.content)
+    session.use(work.in_other_mode(*names))
     session.mode = mode
     suit_account(session)
     # In teaching mode nobody paid for them.
@@ -82,8 +83,10 @@ def load_example(session: Session, key: str, rows: int | None = None) -> None:
     """Use an example, with its public schema."""
     example = EXAMPLES[key]
     table = example.load(rows)
-    account = _account_name(table, None) if session.mode == "release" else None
-    data = DataSet(title=example.title, table=table, uploaded=False, example=key, fingerprint=account)
+    data = DataSet(title=example.title, table=table, uploaded=False, example=key)
+    if session.mode == "release":
+        account, version = _account_names(table, None)
+        data = replace(data, fingerprint=account, version=version)
     _start(session, data, example.schema)
     session.source, session.example = "example", key
 
@@ -92,8 +95,10 @@ def load_upload(session: Session, name: str, content: bytes, layout: FileLayout 
     """Use a person's file, with a suggested schema in which nothing is public yet; without a layout it is guessed."""
     release = session.mode == "release"
     read = read_file(content, layout, key=Settings.from_environment().installation_key() if release else None)
-    account = open_ledger().known_name(read.names) if release else None
-    data = DataSet(title=name, table=read.table, uploaded=True, fingerprint=account, content=content)
+    data = DataSet(title=name, table=read.table, uploaded=True, content=content)
+    if release:
+        account, version = _located(read.names)
+        data = replace(data, fingerprint=account, version=version)
     _start(session, data, replace(read.suggestion.schema, file=None))
     session.work.left_out, session.work.words = read.suggestion.dropped, read.suggestion.words
     session.source = "file"
@@ -151,11 +156,15 @@ def declare_layout(session: Session, *, public: bool) -> None:
     edit_draft(session, session.work.draft)
 
 
-def _account_name(table: pd.DataFrame, content: bytes | None) -> str:
+def _account_names(table: pd.DataFrame, content: bytes | None) -> tuple[str, str | None]:
     """Under which the ledger finds the table, or would."""
     key = Settings.from_environment().installation_key()
-    names = (fingerprint(table, key),) if content is None else file_names(content, key)
-    return open_ledger().known_name(names)
+    return _located((fingerprint(table, key),) if content is None else file_names(content, key))
+
+
+def _located(names: tuple[str, ...]) -> tuple[str, str | None]:
+    account, own = open_ledger().locate(names)
+    return account, None if own == account else own
 
 
 def _start(session: Session, data: DataSet, schema: Schema) -> None:
@@ -265,6 +274,9 @@ def open_account(session: Session, epsilon: Amount, delta: Amount) -> Account:
         label=work.data.title[:200],
         rows_per_person=work.rows_per_person,
     )
+    if work.sketch is None:
+        work.sketch = sketch_rows(work.data.table, Settings.from_environment().installation_key())
+    DeclarationStore(open_ledger()).remember_rows(account.fingerprint, account.fingerprint, work.sketch)
     suit_account(session)
     return account
 

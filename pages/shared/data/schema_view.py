@@ -18,27 +18,23 @@ from dpsynth_core.table.schema import MAX_DECLARED_BY
 from dpsynth_core.table.suggest import WORDS_AMONG_NUMBERS, WORDS_AMONG_NUMBERS_OF_SEVERAL
 from pages.shared.accounts import account_of
 from pages.shared.buttons import clicked
+from pages.shared.data.account_view import ask_steward
 from pages.shared.data.actions import (
     adopt_account_terms,
     can_estimate,
     declare_all_public,
-    declare_facts,
-    declared_facts,
     edit_draft,
     estimate,
     load_schema,
-    open_account,
     replace_draft,
     sign,
-    use_declared_facts,
 )
 from pages.shared.data.schema_rows import settle_origins, split_labels
-from pages.shared.layout import NOT_MONEY, errors_shown, show_error
+from pages.shared.layout import errors_shown, show_error
 from pages.shared.session import Session
 from pages.shared.spending import Offer, ask_to_spend, show_price
 from pages.shared.widgets import offer_download, plain_list
 
-_TOTAL_EPSILON, _TOTAL_DELTA, _PROPOSED = "total_epsilon", "total_delta", "total_proposed"
 LABEL_DELTA, OTHER_LABEL = "1e-7", "other"
 LABELS_HELP = (
     "Every possible label, in order if ordinal. You can type or paste several at once, separated by commas, semicolons "
@@ -162,7 +158,7 @@ def _load_schema(session: Session) -> None:
 def ask_declarer(session: Session) -> None:
     """The name of whoever declares the facts; only a reviewer reads it."""
     if session.person.signed_in:
-        _ask_steward(session)
+        ask_steward(session)
         return
     # Without a key: only another name, as a loaded schema brings it, makes another field. What is being typed while the
     # page is at work is not lost.
@@ -196,81 +192,6 @@ def ask_unit(session: Session) -> None:
         session.work.rows_per_person = rows
         edit_draft(session, session.work.draft)
         st.rerun()
-
-
-def _ask_steward(session: Session) -> None:
-    """Where people sign in, a steward puts the facts on record, and analysts use them."""
-    person, work = session.person, session.work
-    if person.may("steward") and work.declared_by != person.name:
-        sign(session, person.name)
-    if session.mode == "teaching":
-        return
-    with st.container(border=True), errors_shown("The facts were not declared."):
-        known = declared_facts(session)
-        if known is None:
-            st.text("No steward has put facts about this table on record yet.")
-        else:
-            st.text(f"Facts on record: declared by {known.by}, {known.declared:%Y-%m-%d %H:%M} UTC.")
-        same = known is not None and work.schema == known.schema
-        if same:
-            st.caption("These are the facts above.")
-        elif person.may("steward"):
-            st.caption("Analysts can use this table with the facts that you put on record, and no others.")
-            if account_of(session) is None:
-                st.caption("Open the account first.")
-            elif clicked("Put these facts on record", icon=":material/edit_document:", key="declare_facts"):
-                declare_facts(session)
-                st.rerun()
-        elif known is not None:
-            st.caption("The facts above are others. Nothing can be made with them.")
-            if clicked("Use the facts on record", icon=":material/undo:", key="use_declared"):
-                use_declared_facts(session)
-                st.rerun()
-        else:
-            st.caption("Until then nothing can be made from it. Ask a steward.")
-
-
-def ask_account(session: Session) -> None:
-    """In release mode, the total budget of the data set, fixed at first use."""
-    if session.mode == "teaching":
-        return
-    account = account_of(session)
-    if account is not None:
-        st.text(
-            f"This data set has an account, opened {account.created:%Y-%m-%d}: "
-            f"ε {format_amount(account.spent.epsilon)} of {format_amount(account.total.epsilon)} spent, "
-            f"δ {format_amount(account.spent.delta)} of {format_amount(account.total.delta)}."
-        )
-        return
-    if not session.person.may("steward"):
-        st.info("This data set has no account yet. A steward must open it.", icon=":material/lock:")
-        return
-    _propose_total(session)
-    with st.form("account"):
-        st.markdown(
-            "**Total budget of this data set.** It covers everything ever released from the data and cannot be raised.",
-            help=NOT_MONEY,
-        )
-        left, right = st.columns(2)
-        epsilon = left.number_input("Total epsilon", min_value=0.01, max_value=100.0, key=_TOTAL_EPSILON)
-        delta = right.text_input(
-            "Total delta", key=_TOTAL_DELTA, help="With zero, mechanisms that need a delta cannot be used."
-        )
-        if st.form_submit_button("Open the account", type="primary"):
-            with errors_shown("The account was not opened."):
-                open_account(session, epsilon, delta)
-                st.rerun()
-
-
-def _propose_total(session: Session) -> None:
-    """What the form begins with: for each table, and again when a plan has been applied."""
-    total = session.work.proposed_total
-    about = session.tables_used, total
-    if _TOTAL_EPSILON not in st.session_state or st.session_state.get(_PROPOSED) != about:
-        # The fields stay the same elements, so that nothing typed meanwhile is lost to a second one.
-        st.session_state[_TOTAL_EPSILON] = float(total.epsilon)
-        st.session_state[_TOTAL_DELTA] = format_amount(total.delta)
-        st.session_state[_PROPOSED] = about
 
 
 def ask_estimate(session: Session) -> None:

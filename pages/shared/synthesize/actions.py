@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpsynth_core.errors import DPSynthError
+from dpsynth_core.ledger.accounts import VERSION
 from dpsynth_core.ledger.declarations import DeclarationStore
 from dpsynth_core.ledger.ledger_charge import LedgerCharge
 from dpsynth_core.ledger.settings import Settings
@@ -39,7 +40,7 @@ def start(session: Session, config: RunConfig) -> Task:
     if work.data.fingerprint is None:
         return work.tasks.start(RUN, "The run", execute, *asked, store=work.add_run, **more)
     DeclarationStore(open_ledger()).check_facts(work.data.fingerprint, work.schema)
-    charge = _charge(work.data.fingerprint, config)
+    charge = _charge(work.data.fingerprint, config, work.data.version)
     order = StoreOrder(settings=Settings.from_environment(), charge=charge.id)
 
     def store(made: PaidRun) -> None:
@@ -51,7 +52,7 @@ def start(session: Session, config: RunConfig) -> Task:
     )
 
 
-def _charge(fingerprint: str, config: RunConfig) -> LedgerCharge:
+def _charge(fingerprint: str, config: RunConfig, version: str | None) -> LedgerCharge:
     keys, purpose = config.mechanism.key, "Synthesize with"
     if config.selection is not None:
         keys = ", ".join(candidate.key for candidate in config.selection.candidates)
@@ -60,5 +61,5 @@ def _charge(fingerprint: str, config: RunConfig) -> LedgerCharge:
         fingerprint,
         config.total,
         purpose=f"{purpose} {keys}",
-        details={"mechanism": keys, "tables": config.copies},
+        details={"mechanism": keys, "tables": config.copies, **({VERSION: version} if version else {})},
     )
