@@ -70,7 +70,7 @@ $(STAMP)-run: requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	touch $@
 
-$(STAMP)-dev: requirements.txt requirements-postgres.txt requirements-dev.txt
+$(STAMP)-dev: requirements.txt requirements-gan.txt requirements-postgres.txt requirements-dev.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	touch $@ $(STAMP)-run

@@ -5,6 +5,7 @@
     python -m dpsynth_core compare data.csv --schema schema.json --value income --group sex --epsilon 0.5
     python -m dpsynth_core evaluate data.csv synthetic.csv --schema schema.json --out report.html
     python -m dpsynth_core ledger check
+    python -m dpsynth_core licences --sbom > sbom.json
 
 Results go to standard output, progress and errors to the error stream. Exit codes: 0 done, 2 something must be
 corrected (the message says what), 130 interrupted.
@@ -17,7 +18,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpsynth_core.cli import compare, evaluate, ledger, suggest, synthesize
+from dpsynth_core.cli import compare, evaluate, ledger, licences, suggest, synthesize
 from dpsynth_core.cli.terminal import printable
 from dpsynth_core.errors import DPSynthError
 
@@ -44,13 +45,20 @@ def _parser() -> argparse.ArgumentParser:
     about = "Make and examine differentially private synthetic tables."
     parser = argparse.ArgumentParser(prog="python -m dpsynth_core", description=about, allow_abbrev=False)
     commands = parser.add_subparsers(required=True, metavar="command")
-    modules = {"suggest": suggest, "synthesize": synthesize, "compare": compare, "evaluate": evaluate, "ledger": ledger}
+    modules = {
+        "suggest": suggest,
+        "synthesize": synthesize,
+        "compare": compare,
+        "evaluate": evaluate,
+        "ledger": ledger,
+        "licences": licences,
+    }
     for name, module in modules.items():
         about = (module.__doc__ or "").splitlines()[0]
         command = commands.add_parser(name, help=about, description=about, allow_abbrev=False)
-        if module is not ledger:
+        if module not in (ledger, licences):
             command.add_argument("data", type=Path, help="the original table: CSV, Excel or Parquet")
-        if module not in (suggest, ledger):
+        if module not in (suggest, ledger, licences):
             command.add_argument("--schema", type=Path, required=True, help="the schema: public facts, a JSON file")
         module.add_arguments(command)
         command.set_defaults(run=module.run)

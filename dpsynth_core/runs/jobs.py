@@ -275,6 +275,18 @@ class JobRunner:
         self._settle(ticket, "cancelled", None, STOPPED)
         return job
 
+    @property
+    def problem(self) -> str:
+        """Why no job could be run now, in a sentence; empty where one could. A busy runner is not a problem."""
+        with self._lock:
+            if self._closed:
+                return "The worker processes were stopped."
+            if not self._pool.active:
+                return "The pool of worker processes has broken down."
+            if self._running and not _alive(self._manager):
+                return "The process that hears from the workers has ended."
+        return ""
+
     def ahead(self, job: Job) -> int:
         """How many jobs, running or waiting, come before this one; 0 once it has begun."""
         with self._lock:

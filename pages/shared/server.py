@@ -31,6 +31,8 @@ from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 from dpsynth_core.errors import DPSynthError
 from pages.shared.downloads import PATH
 from pages.shared.memory import COOKIE, MEMORY, browser_of
+from pages.shared.readiness import PATH as READY
+from pages.shared.readiness import readiness
 from pages.shared.sign_in import sender
 
 if TYPE_CHECKING:
@@ -174,5 +176,8 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 
 logging.getLogger("streamlit.runtime.app_session").addFilter(_is_news)
-ROUTES = (Route(f"{BASE}/{PATH}/{{token}}/{{offer}}", hand_over, methods=["GET"]),)
+ROUTES = (
+    Route(f"{BASE}/{PATH}/{{token}}/{{offer}}", hand_over, methods=["GET"]),
+    Route(f"{BASE}/{READY}", readiness, methods=["GET"]),
+)
 MIDDLEWARE = (Middleware(Guard),)

@@ -12,6 +12,7 @@ from dpsynth_core.mechanisms.dp_gan.network_shape import NetworkShape
 from dpsynth_core.mechanisms.dp_gan.point_layout import PointLayout
 from dpsynth_core.mechanisms.dp_gan.schedule import Schedule
 from dpsynth_core.mechanisms.dp_gan.training import GRADIENTS, Game
+from dpsynth_core.mechanisms.extras import require_extra
 from dpsynth_core.mechanisms.parameters import setting
 from dpsynth_core.mechanisms.plan import Plan, Stage
 from dpsynth_core.privacy.budget import Amount, Budget, exact
@@ -107,6 +108,7 @@ class DPGAN(Mechanism):
 
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
         """One paid step: all rounds are calibrated and paid for together."""
+        require_extra(self.title, "gan", "jax", "optax")
         n = self.rows_used(n)
         layout, schedule = _layout(schema), self._schedule(n, budget)
         critic_steps = schedule.rounds * schedule.chosen * self.critic_steps
@@ -121,6 +123,7 @@ class DPGAN(Mechanism):
 
     def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> Generator:
         """Deal the rows to critics; in every round sanitise the gradients of some of them and train the generator."""
+        require_extra(self.title, "gan", "jax", "optax")
         rows = table.sample(self.rows_used(table.n), noise)
         return self._game(rows, noise.budget).play(rows, noise, progress)
 

@@ -11,6 +11,7 @@ from dpsynth_core.arrays import IntArray
 from dpsynth_core.errors import ParameterError, check_between, check_int, check_text
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.dp_gan.generator import Generator
+from dpsynth_core.mechanisms.extras import require_extra
 from dpsynth_core.mechanisms.mean_embedding.domain_points import PointSpace
 from dpsynth_core.mechanisms.mean_embedding.fourier import fourier, frequencies
 from dpsynth_core.mechanisms.mean_embedding.noisy_mean import MAX_EMBEDDED_ROWS, MEAN, embedded_sum, noisy_mean
@@ -96,6 +97,7 @@ class DPMERF(Mechanism):
         return found | ({"with a label": cls(label=labels[0], **small)} if labels else {})
 
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
+        require_extra(self.title, "gan", "jax", "optax")
         size, labels = PointSpace.of(schema, self.width).size, self._labels(schema)
         training = self.training_steps * self.batch * (self.features * (2 + labels / 4) + size * 10)
         return Plan(
@@ -109,6 +111,7 @@ class DPMERF(Mechanism):
 
     def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> Generator:
         """Random features, their noisy mean over the rows of each label, and a generator with the same mean."""
+        require_extra(self.title, "gan", "jax", "optax")
         progress("Choosing features", 0.0)
         space, labels = PointSpace.of(table.schema, self.width), self._labels(table.schema)
         rows = table.sample(self.rows_used(table.n), noise)
