@@ -1,0 +1,54 @@
+"""What the program is made of, as people and as machines read it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from dpsynth_core.cli import main
+from dpsynth_core.cli.licences import _checkout, packages
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_pinned_package_is_listed_with_a_version_and_a_licence() -> None:
+    found = {canonicalize_name(each.name): each for each in packages()}
+    for file in ("requirements.txt", "requirements-gan.txt", "requirements-postgres.txt"):
+        for line in (ROOT / file).read_text().splitlines():
+            if line and not line.startswith(("#", "-")):
+                pinned = Requirement(line)
+                each = found[canonicalize_name(pinned.name)]
+                assert pinned.specifier.contains(each.version)
+    assert not [each.name for each in found.values() if each.licence == "not stated"]
+
+
+def test_ranges_of_the_wheel_allow_what_is_pinned() -> None:
+    project = _checkout()
+    ranges = {
+        canonicalize_name(Requirement(line).name): Requirement(line).specifier
+        for line in (
+            *project["dependencies"],
+            *(each for extra in project["optional-dependencies"].values() for each in extra),
+        )
+    }
+    for file in ("requirements.txt", "requirements-gan.txt", "requirements-postgres.txt"):
+        for line in (ROOT / file).read_text().splitlines():
+            if line and not line.startswith(("#", "-")):
+                pinned = Requirement(line)
+                (exact,) = pinned.specifier
+                assert ranges[canonicalize_name(pinned.name)].contains(exact.version), line
+
+
+def test_the_bill_of_materials_is_complete_and_refers_to_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["licences", "--sbom"]) == 0
+    bill = json.loads(capsys.readouterr().out)
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    known = {each["bom-ref"] for each in bill["components"]} | {"dpsynth-core"}
+    assert len(known) == len(bill["components"]) + 1
+    for each in bill["dependencies"]:
+        assert {each["ref"], *each["dependsOn"]} <= known
+    assert all(each["purl"].startswith("pkg:pypi/") for each in bill["components"])
