@@ -40,7 +40,9 @@ def test_ranges_of_the_wheel_allow_what_is_pinned() -> None:
             if line and not line.startswith(("#", "-")):
                 pinned = Requirement(line)
                 (exact,) = pinned.specifier
-                assert ranges[canonicalize_name(pinned.name)].contains(exact.version), line
+                named = canonicalize_name(pinned.name)
+                # The driver's compiled half comes with the extra that names the driver.
+                assert named == "psycopg-binary" or ranges[named].contains(exact.version), line
 
 
 def test_the_bill_of_materials_is_complete_and_refers_to_itself(capsys: pytest.CaptureFixture[str]) -> None:
