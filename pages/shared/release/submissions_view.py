@@ -42,7 +42,7 @@ def ask_door(session: Session) -> Door:
         doors.append("Approved bundles")
     if len(doors) == 1:
         return doors[0]
-    first = doors[0] if session.runs or not person.may("reviewer") else doors[min(1, len(doors) - 1)]
+    first: Door = "Submissions" if "Submissions" in doors and not session.runs else doors[0]
     chosen = st.segmented_control("What to look at", doors, default=session.door or first, key="door", required=True)
     session.door = chosen
     return session.door
@@ -59,7 +59,7 @@ def show_approved(session: Session) -> None:
         with st.container(border=True):
             st.text(each.title)
             by = f" by {each.decision.reviewer}" if session.person.may("reviewer", *WORKERS) else ""
-            st.caption(f"Approved {each.decision.decided:%Y-%m-%d %H:%M} UTC{by}.")
+            st.text(f"Approved {each.decision.decided:%Y-%m-%d %H:%M} UTC{by}")
             st.caption(each.decision.people)
             offer_download(
                 f"Download {each.file_name}", approved_download(each.decision.bundle), each.file_name, "application/zip"
