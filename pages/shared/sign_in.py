@@ -80,7 +80,7 @@ def visitor() -> Person:
     """Whoever looks at this page: by name where people sign in, and nobody before that or outside of a page."""
     if not is_set_up():
         return ONE_PERSON
-    if get_script_run_ctx() is None or not st.user.get("is_logged_in"):
+    if get_script_run_ctx(suppress_warning=True) is None or not st.user.get("is_logged_in"):
         return NOBODY
     return role_map().person(dict(st.user), time.time())
 
