@@ -16,12 +16,12 @@ from tests.waiting.browser import (
     MINUTE,
     PATIENCE,
     csv_of,
-    downloaded,
     fill_in,
     go,
     press,
     quiet,
     release_with,
+    use,
 )
 from tests.waiting.sign_in import provider, serving_with_sign_in, sign_in
 
@@ -104,8 +104,9 @@ def test_two_people_for_every_release(enter: Enter, place: Path) -> None:
 
     reader.reload()
     expect(reader.get_by_text("The two-person rule was in force")).to_be_visible()
-    link = reader.get_by_role("link", name="Download approved_")
-    file = downloaded(reader, link.inner_text().strip())
+    with reader.expect_download() as download:
+        use(quiet(reader).get_by_role("link", name="Download approved_"))
+    file = Path(download.value.path())
     assert "synthetic.csv" in zipfile.ZipFile(file).namelist()
 
     settings = Settings.from_environment({"DPSYNTH_HOME": str(place)})

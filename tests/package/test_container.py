@@ -45,7 +45,18 @@ def image() -> Iterator[str]:
     options = shlex.split(os.environ.get("DPSYNTH_BUILD_OPTIONS", ""))
     file = str(ROOT / "deploy" / "Containerfile")
     # Without its own namespaces a build needs no more rights than this test has.
-    command = ["bud", "--isolation", "chroot", "--network", "host", "--build-arg", f"PYTHON={BASE}", *options]
+    command = [
+        "bud",
+        "--format",
+        "docker",
+        "--isolation",
+        "chroot",
+        "--network",
+        "host",
+        "--build-arg",
+        f"PYTHON={BASE}",
+        *options,
+    ]
     buildah(*command, "-f", file, "-t", name, str(ROOT), timeout=2400)
     yield name
     buildah("rmi", name)

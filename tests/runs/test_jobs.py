@@ -272,7 +272,9 @@ def test_a_server_that_stops_charges_nothing_for_jobs_that_drew_nothing() -> Non
         for till, drawing in zip(tills, (True, False, True, True), strict=True)
     ]
     wait(lambda: all("Sleeping" in job.stage for job in jobs[:2]))
+    assert runner.problem == "", "busy is no problem"
     runner.close()
+    assert "were stopped" in runner.problem
     late = Till()
     jobs.append(runner.submit("Sleep", job_tasks.sleep, 600, True, charge=late))
     wait(lambda: not any(job.active for job in jobs))
