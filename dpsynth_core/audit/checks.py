@@ -11,6 +11,7 @@ import numpy as np
 
 Layer: TypeAlias = Literal[
     "reading",
+    "leaving",
     "replay",
     "sensitivity search",
     "enumeration",
@@ -26,13 +27,17 @@ CheckVerdict: TypeAlias = Literal["passed", "failed", "not applicable"]
 LAYERS: dict[Layer, str] = {
     "reading": "Files that differ in one record, read by the same declared layout: every other row in the same "
     "position of every column, as many rows as before, and no error.",
+    "leaving": "The entry points that people use, with the draws of a release recorded on one table and handed out "
+    "again on another: tables and what is attached to them, guarantee, charges, reports, warnings, errors, and every "
+    "file of the bundle the same to the last byte.",
     "replay": "Recorded on a table and replayed on another with every sampler's output frozen: same calls, same "
     "release, same reports, warnings and errors, every stage charged as planned, noise large enough for every charge; "
     "between neighbours, no input moved by more than its declared sensitivity.",
     "sensitivity search": "Hill climbing over tables and replaced rows for the largest move of an input, as a multiple "
     "of what its draw declares.",
     "enumeration": "Every outcome on toy domains, with exact probabilities: the largest privacy loss of all.",
-    "claims": "What a release says of itself: never repeatable, never more than was paid for.",
+    "claims": "What a release says of itself: never repeatable, never more than was paid for. What a source of noise "
+    "must refuse; and what draws are said to cost, against their laws, summed up by another road.",
     "noise law": "Samples of every sampler against the law that it is named for.",
     "joint law": "Vectors of one run, of two runs and drawn ahead: no stretch occurs twice, none is correlated.",
     "stage attack": "Single draws on two neighbouring tables: a statistical lower bound on the epsilon they spend.",

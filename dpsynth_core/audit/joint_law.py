@@ -6,12 +6,14 @@ that chance would produce once in 10^12 audits), and vectors may not be correlat
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, product
 
 import numpy as np
 from numpy.typing import NDArray
+from randomgen import AESCounter
 from scipy import stats
 
 from dpsynth_core.arrays import FloatArray
@@ -19,7 +21,8 @@ from dpsynth_core.audit.checks import AuditCheck, Size, audit_check, seed_for
 from dpsynth_core.audit.noise_law import PLENTY, SOURCES
 from dpsynth_core.audit.subject import Source
 from dpsynth_core.privacy.accounting import GaussianDraw
-from dpsynth_core.privacy.noise import Noise
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.noise import Noise, SecureNoise
 from dpsynth_core.privacy.primitives import Gaussian
 from dpsynth_core.privacy.samplers import FLOATS_PER_THREAD, VALUES_PER_THREAD
 
@@ -28,6 +31,7 @@ WINDOW = 12
 LAGS = (0, 1, 2, 7)
 SCALE = 150.0
 EPSILON = 1
+KEYED_SOURCES = 64
 SENSITIVITY = int(SCALE)
 LENGTH = max(VALUES_PER_THREAD, FLOATS_PER_THREAD // 16)
 """Of a vector: enough for the threads and the drawing ahead that large tables have."""
@@ -131,6 +135,42 @@ def joint_checks(
             problem = (kind.repeats and repeated(drawn)) or correlated(drawn, size.level)
             good, detail = not problem, problem or f"{sum(map(len, drawn)):,} draws"
             yield audit_check("joint law", subject, f"{kind.name}, {source_name}", good, detail)
+        # Stages of one run ask for different kinds of noise, one after the other and in turn.
+        run = source(PLENTY, seed_for(root, "joint", source_name, "stages"))
+        stages = [kind.draw(run, length) for kind in (*VECTORS, *VECTORS) if kind.repeats]
+        problem = repeated(stages) or correlated(stages, size.level)
+        detail = problem or f"{len(stages)} stages, {sum(map(len, stages)):,} draws"
+        yield audit_check("joint law", subject, f"stages of one run, {source_name}", not problem, detail)
+
+
+def secrecy_checks(
+    source: Callable[[Budget], SecureNoise] = SecureNoise, *, subject: str = "samplers"
+) -> Iterator[AuditCheck]:
+    """Whether whoever knows all that a program can know could guess the keys of release noise.
+
+    Every generator of every source must be a cryptographic one with a key of its own, of which every bit takes both
+    values, whatever the process's own streams were seeded with. That a bit does not change in so many sources has a
+    probability of 2^-63.
+    """
+    generators = []
+    for _ in range(KEYED_SOURCES):
+        random.seed(0)
+        np.random.seed(0)  # noqa: NPY002  keys from the process's own streams must show
+        noise = source(PLENTY)
+        noise.prefetch_uniform(FLOATS_PER_THREAD, 1)
+        ahead = [] if noise._uniforms is None else [noise._uniforms._generator]
+        generators.append([*noise._generators, *ahead])
+    kinds = {type(each.bit_generator).__name__ for own in generators for each in own}
+    good = kinds == {AESCounter.__name__}
+    yield audit_check("joint law", subject, "generators of releases", good, ", ".join(sorted(kinds)))
+    keys = np.array([[each.bit_generator.state["s"]["seed"][:2] for each in own] for own in generators])
+    bits = np.unpackbits(keys.astype("<u8").view(np.uint8), axis=-1)
+    # Between sources for every generator of a source, and between the generators of a source.
+    stuck = int((bits.min(axis=0) == bits.max(axis=0)).sum())
+    alike = sum(len({key.tobytes() for key in own}) < len(own) for own in keys)
+    problem = f"{stuck} bits of a key never change" if stuck else f"{alike} sources use a key twice" if alike else ""
+    detail = problem or f"{bits.shape[-1]} bits in each of {keys.shape[0] * keys.shape[1]} keys"
+    yield audit_check("joint law", subject, "keys of releases", not problem, detail)
 
 
 def repeated(vectors: list[FloatArray]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import dpsynth_core
 from dpsynth_core.audit.checks import LAYERS
+from dpsynth_core.audit.generated import generated_sentence
 
 SUMMARY = "last.json"
 
@@ -45,6 +46,7 @@ def headline(stored: dict[str, Any]) -> str:
     return (
         f"On {when(stored)}, {checks:,} checks tried to break the guarantees of {mechanisms} mechanisms; {result}. "
         f"{caught} of {len(mutants)} mechanisms that were broken on purpose were caught."
+        + (f" {generated_sentence(stored['generated'])}" if stored.get("generated") else "")
     )
 
 

@@ -7,7 +7,7 @@ every outcome can be followed. ``ATTACKED`` are what an attacker would choose: e
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +26,8 @@ class NeighbourPair:
     first: pd.DataFrame
     second: pd.DataFrame
     row: int
+    close: bool = True
+    """Whether the tables differ in this row only; if not, they have nothing in common but their public facts."""
 
     @classmethod
     def replacing(
@@ -41,6 +43,11 @@ class NeighbourPair:
     @property
     def n(self) -> int:
         return len(self.first)
+
+    @property
+    def turned(self) -> NeighbourPair:
+        """The other way round."""
+        return replace(self, first=self.second, second=self.first)
 
 
 def _schema(*columns: dict[str, Any]) -> Schema:

@@ -42,12 +42,13 @@ def underpriced(call: PaidCall[Any]) -> str | None:
         case Decisions():
             # PrivTree: a scale of four steps per row over epsilon, a bias of at least scale ln 2 (docs/proofs.md,
             # section 9). The charge's sensitivity is two rows' steps, the threshold is one more than the bias.
-            return _scale_too_small(call.scale, 2, call.charge) or _bias_too_small(call)
+            return _scale_too_small(call.scale, 2, call.charge) or _bias_too_small(call) or _below_an_empty_box(call)
     return None
 
 
 def underpriced_together(calls: Sequence[PaidCall[Any]]) -> Iterator[str]:
-    """Gaussian draws under one charge are priced together, from the scales that were really used."""
+    """Draws under one charge are priced together: Gaussian ones from the scales really used, decisions by depth."""
+    yield from _bias_does_not_grow([call for call in calls if isinstance(call, Decisions)])
     shared: dict[Charge, list[GaussianDraw | SelectionDraw]] = {}
     sampled: Counter[tuple[Charge, SampledDraw]] = Counter()
     for call in calls:
@@ -78,6 +79,29 @@ def _scale_too_small(scale: float, times: int, charge: Charge) -> str | None:
 def _bias_too_small(call: Decisions) -> str | None:
     bias = math.ceil(call.scale * math.log(2))
     return None if call.threshold - 1 >= bias else f"a bias of {call.threshold - 1} where {bias} is needed"
+
+
+def _below_an_empty_box(call: Decisions) -> str | None:
+    """A box that nobody has listed stands at zero; one that stood lower would pay again at every depth."""
+    lowest = int(call.values.min(initial=0))
+    return None if lowest >= 0 else f"a box stands at {lowest}, below one without rows"
+
+
+def _bias_does_not_grow(calls: Sequence[Decisions]) -> Iterator[str]:
+    """Every further decision on a path subtracts the bias: a box stands at least that much below the one it is half of.
+
+    Keys are prefixes of bits, one bit more with every call; a box that cannot be halved is passed on undecided.
+    """
+    stands: list[dict[int, int]] = []
+    for call in calls:
+        bias, here = call.threshold - 1, call.counts()
+        for key, value in here.items():
+            above = (stood[key >> bits] for bits, stood in enumerate(reversed(stands), start=1) if key >> bits in stood)
+            over = next(above, None)
+            if over is not None and value > max(0, over - bias):
+                yield f"a box stands at {value} where the one above it stood at {over} and the bias is {bias}"
+                return
+        stands.append(here)
 
 
 def _too_little_smoothing(call: Smoothed) -> str | None:

@@ -117,22 +117,26 @@ def procedure_checks(size: Size, root: int, procedures: tuple[Procedure, ...] = 
         for place, shape in enumerate(procedure.shapes):
             for repetition in range(4 * size.seeds):
                 seed = root + 97 * repetition + place
-                yield from _replayed(procedure, shape.far(seed), seed, neighbours=False)
+                pairs = [shape.far(seed), shape.far(seed, strange=False)]
                 if shape.rows > 1:
-                    yield from _replayed(procedure, shape.near(seed), seed, neighbours=True)
+                    pairs.append(shape.near(seed))
+                for pair in pairs:
+                    yield from _replayed(procedure, pair, seed)
     yield from label_checks()
 
 
-def _replayed(procedure: Procedure, pair: NeighbourPair, root: int, *, neighbours: bool) -> Iterator[AuditCheck]:
-    seed = seed_for(root, "replay", procedure.name, pair.name)
-    recorder = Recorder(SeededNoise(procedure.granted, seed))
-    try:
-        recorded = _outcome(procedure, pair.first, pair.schema, recorder)
-        replay = Replay(recorder)
-        replayed = _outcome(procedure, pair.second, pair.schema, replay)
-        problems = list(_problems(recorded, replayed, replay, recorder, procedure.granted, neighbours=neighbours))
-    except ReplayMismatchError as error:
-        problems = [str(error)]
+def _replayed(procedure: Procedure, pair: NeighbourPair, root: int) -> Iterator[AuditCheck]:
+    """Both ways."""
+    problems: list[str] = []
+    for here in (pair, pair.turned):
+        recorder = Recorder(SeededNoise(procedure.granted, seed_for(root, "replay", procedure.name, pair.name)))
+        try:
+            recorded = _outcome(procedure, here.first, here.schema, recorder)
+            replay = Replay(recorder)
+            replayed = _outcome(procedure, here.second, here.schema, replay)
+            problems += _problems(recorded, replayed, replay, recorder, procedure.granted, neighbours=pair.close)
+        except ReplayMismatchError as error:
+            problems.append(str(error))
     yield audit_check("replay", procedure.name, f"{pair.name}, seed {root}", not problems, "; ".join(problems))
 
 

@@ -41,6 +41,8 @@ class ReplayOutcome:
     model: Any = None
     rows: pd.DataFrame | None = None
     error: str = ""
+    crashed: bool = False
+    """Whether the error is none that is meant for people."""
     said: tuple[str, ...] = ()
     """Warnings, log lines, prints, and what it reported while it ran."""
     mismatch: str = ""
@@ -55,7 +57,8 @@ def run(mechanism: Mechanism, table: PrivateTable, noise: Noise) -> ReplayOutcom
         except ReplayMismatchError as error:
             outcome = ReplayOutcome(mismatch=str(error))
         except Exception as error:  # noqa: BLE001  the kind of error and its words are the finding
-            outcome = ReplayOutcome(error=f"{type(error).__name__}: {error}")
+            crashed = not isinstance(error, DPSynthError)
+            outcome = ReplayOutcome(error=f"{type(error).__name__}: {error}", crashed=crashed)
     return replace(outcome, said=said.lines)
 
 
@@ -96,6 +99,8 @@ def differences(
     if neighbours and replay.excess > 1:
         problems["sensitivity"] = f"{replay.excess:g} times what was declared"
     problems |= dict(_accounts(recorder, budget))
+    if recorded.crashed:
+        problems["crash"] = recorded.error
     if recorded.error.startswith(BudgetError.__name__):
         problems["budget"] = recorded.error
     if not recorded.error:

@@ -19,14 +19,22 @@ where the code differs from what the proof is about.
 
 - **Replay** is exact, for the tables, settings and random outcomes that it tries. Besides neighbours it takes tables
   that have nothing in common but their public facts: with every draw frozen, they must lead to the same calls, release,
-  reports, warnings and errors. That finds what is decided by raw rows without following single values through the
-  code, which compiled loops and array libraries would not allow. Code that misbehaves only on other tables or outcomes
-  goes unnoticed. Replay trusts each draw's declared privacy law; enumeration and the attacks test whether the
-  declaration is right.
+  reports, warnings and errors. This takes the place of following single private values through the code (taint), which
+  compiled loops, JAX and most array operations would drop: a value that reaches a branch, a shape, a text or a result
+  other than through a draw makes the two runs differ. It ends where tables agree by chance: a branch that no tried pair
+  of tables takes differently, a value read from the rows that is equal in both, a leak that shows only for outcomes
+  of the noise that were not drawn. Replay trusts each draw's declared privacy law; enumeration, the attacks and the
+  prices by another road test whether the declaration is right.
+- **What leaves** is compared at the program's entry points, as bytes: tables, what is attached to them, guarantee,
+  charges, the bundle's files, card and metadata. Web pages, the review report (which is for internal use and says so)
+  and what a terminal shows are not compared; nor is the time that anything takes.
 - **The search for sensitivities** climbs; it may stop below the worst case. What it finds stands beside what is
   declared. A search that stays well below shows little.
-- **Joint laws** look for repeated stretches and for correlations, not for every kind of dependence.
-- Of what a release carries besides its rows and its model, **bundles, cards and metadata are not compared** here.
+- **Joint laws** look for repeated stretches and for correlations, between calls, stages, runs and what was drawn ahead,
+  of both sources; not for every kind of dependence. Of the keys of release generators every bit must change; that the
+  operating system's random numbers are random is believed.
+- **Refusals and prices**: a source is asked for more than it has in a dozen ways, not in all. The prices of Gaussian
+  draws are compared with sums over their laws for a few budgets, and with one draw where rows are sampled.
 - **Enumeration** is exact and covers every outcome of the paid draws, on toy domains of three to eight cells. Counts
   that the replaced row does not touch are followed at one value only. What holds for toys need not hold for large
   tables; for the tree's split rule a proof and `tests/mechanisms/kd_tree/test_privtree_proof.py` close the gap.
@@ -38,7 +46,8 @@ where the code differs from what the proof is about.
   nothing. Few runs cannot show a large bound, which is why each line says what its runs *could* show.
 - **Timing, memory and crashes** are not audited, nor is the machine, the operating system's randomness, OpenDP itself,
   or what people do with a release.
-- **Mutants** show that the audit notices these mistakes. They say nothing about mistakes that nobody has thought of.
+- **Mutants and generated mistakes** show that the audit notices these. They say nothing about mistakes that nobody has
+  thought of, or that take more than one edit; compiled loops are hardly touched by the generator.
 """
 
 
@@ -49,13 +58,14 @@ def markdown(audit: Audit) -> str:
         "# Privacy audit",
         "Written by `python -m tests.audit --deep --write docs/audit.md` (`make audit`); do not edit by hand.",
         f"A {kind} run of {audit.when:%Y-%m-%d %H:%M} UTC, version {audit.version}, source `{audit.digest}`, seed "
-        f"{audit.seed}, {audit.seconds:,.0f} s. {verdict}",
+        f"{audit.seed}, {audit.seconds:,.0f} s of computing. {verdict}",
         "Every registered mechanism that claims a guarantee is audited, by being registered. Probes are tiny "
         "mechanisms that exercise one sampler each. In each statistical layer anything fails by chance with a "
         f"probability of at most {SUITE_LEVEL:g} per run.",
         f"## Layers\n\n{_layers(audit)}",
         f"## Mechanisms\n\n{_mechanisms(audit)}",
         f"## Mutants\n\n{_mutants(audit)}",
+        f"## Mistakes made in the source\n\n{_generated(audit)}",
         f"## False alarms\n\n{_false_alarms(audit)}",
     ]
     if failures(audit.checks):
@@ -123,6 +133,26 @@ def _mutants(audit: Audit) -> str:
     return f"{caught} of {len(rows)} are caught. {every}\n\n" + _table(("mutant", "mistake", "caught by"), rows)
 
 
+def _generated(audit: Audit) -> str:
+    """By class, and every survivor with its reason, places with the same reason together."""
+    found = audit.generated
+    if found is None:
+        return "None were tried in this run: they live with the tests (`python -m tests.audit.mutation`)."
+    numbers = [(c.name, *map(str, (c.tried, c.stopped, c.harmless, c.harmful, c.caught))) for c in found.classes]
+    table = _table(("class", "tried", "does not run", "harmless", "break a guarantee", "caught"), numbers)
+    reasons: dict[str, list[str]] = {}
+    for place, kind, why in found.survivors:
+        reasons.setdefault(why, []).append(f"`{place.removeprefix('dpsynth_core/')}` {kind}")
+    survivors = _table(("why it went unnoticed", "where"), ((why, "; ".join(at)) for why, at in reasons.items()))
+    share = f" ({found.caught / found.harmful:.1%})" if found.harmful else ""
+    return (
+        f"One at a time, in source `{found.source}`: {sum(c.tried for c in found.classes)} of {found.generated} "
+        f"generated mistakes were tried. **Of {found.harmful} that break a guarantee, {found.caught} are caught"
+        f"{share}.** The quick audit was asked, for the mechanisms that the edited file concerns, until something "
+        f"failed.\n\n{table}\n\nWhat went unnoticed:\n\n{survivors}"
+    )
+
+
 def _false_alarms(audit: Audit) -> str:
     alarms = audit.false_alarms
     if alarms is None:
@@ -155,5 +185,6 @@ def summary(audit: Audit) -> dict[str, Any]:
         "layers": layers,
         "strongest": strongest(audit.checks),
         "mutants": [asdict(mutant) for mutant in audit.mutants],
+        "generated": None if audit.generated is None else audit.generated.to_dict(),
         "false_alarms": None if audit.false_alarms is None else asdict(audit.false_alarms),
     }

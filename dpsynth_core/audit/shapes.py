@@ -55,17 +55,21 @@ class Shape:
         columns = [{"name": f"c{i}", "public": True, **KINDS[kind]} for i, kind in enumerate(self.columns)]
         return Schema.from_dict({"columns": columns, "rows_per_person": self.rows_per_person})
 
-    def far(self, seed: int) -> NeighbourPair:
-        """Two tables with nothing in common: opposite ends, opposite relations, and strange cells in one of them."""
+    def far(self, seed: int, *, strange: bool = True) -> NeighbourPair:
+        """Two tables with nothing in common: opposite ends, opposite relations, and strange cells in one of them.
+
+        Without those, a smallest or largest value is that of the rows and not of a strange cell.
+        """
         generator, schema = np.random.default_rng(seed), self.schema
         first = _table(schema, generator.beta(1, 8, self.rows), falling=False, generator=generator)
         second = _table(schema, generator.beta(6, 1, self.rows), falling=True, generator=generator)
-        for name in schema.names:
+        for name in schema.names if strange else ():
             cells = second[name].tolist()
             for row in range(0, self.rows, 9):
                 cells[row] = STRANGE[int(generator.integers(len(STRANGE)))]
             second[name] = pd.Series(cells, dtype=object)
-        return NeighbourPair(name=f"far apart: {self.name}", schema=schema, first=first, second=second, row=0)
+        name = f"far apart{'' if strange else ', all cells as declared'}: {self.name}"
+        return NeighbourPair(name=name, schema=schema, first=first, second=second, row=0, close=False)
 
     def near(self, seed: int) -> NeighbourPair:
         """Two tables that differ in one row: from one end of every column to the other, or to a strange cell."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import reduce
@@ -18,8 +18,12 @@ from dpsynth_core.audit.checks import DEEP, MAX_COMPARISONS, QUICK, REDUCED, Aud
 from dpsynth_core.audit.claims import claim_checks
 from dpsynth_core.audit.end_to_end_attack import end_to_end_checks
 from dpsynth_core.audit.enumeration import enumeration_checks
-from dpsynth_core.audit.joint_law import joint_checks
+from dpsynth_core.audit.generated import GeneratedMistakes
+from dpsynth_core.audit.guards import guard_checks, price_checks
+from dpsynth_core.audit.joint_law import joint_checks, secrecy_checks
+from dpsynth_core.audit.kept_portions import LOOSE_LEVEL, FalseAlarms, KeptPortions, MutantResult, PortionResult
 from dpsynth_core.audit.last_summary import source_digest
+from dpsynth_core.audit.leaving import Files, entry_points, leaving_checks, no_files
 from dpsynth_core.audit.mutant import Mutant
 from dpsynth_core.audit.neighbours import ATTACKED, LARGER_TOYS, TOYS
 from dpsynth_core.audit.noise_law import SOURCES, law_checks
@@ -31,39 +35,10 @@ from dpsynth_core.audit.sensitivity_search import score_checks, search_checks
 from dpsynth_core.audit.stage_attack import stage_checks
 from dpsynth_core.audit.subject import Subject, registered
 from dpsynth_core.errors import ParameterError
-from dpsynth_core.privacy.noise import SeededNoise
+from dpsynth_core.privacy.noise import SecureNoise, SeededNoise
 
-LOOSE_LEVEL = 0.05
-"""At which false alarms are common enough to be counted."""
 REPETITIONS_AT_A_TIME = 20
 STATISTICAL: tuple[Layer, ...] = ("noise law", "joint law", "stage attack", "end-to-end attack")
-
-
-@dataclass(frozen=True, kw_only=True)
-class MutantResult:
-    name: str
-    mistake: str
-    layers: tuple[Layer, ...]
-    """Those that caught it; none if it survived."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FalseAlarms:
-    """What repeating the statistical part on sound mechanisms came to."""
-
-    repetitions: int
-    """With different seeds, at reduced size."""
-    alarms: int
-    """Repetitions in which any check failed at the level of the suite."""
-    checks: int
-    """Single checks made at the loose level."""
-    loose_alarms: int
-    loose_level: float = LOOSE_LEVEL
-    """Probability of a false alarm that each of them may have."""
-
-    def __add__(self, other: FalseAlarms) -> FalseAlarms:
-        counts = ("repetitions", "alarms", "checks", "loose_alarms")
-        return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in counts})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +50,12 @@ class Audit:
     seed: int
     """From which every seed follows, except those of the release samplers, which take none."""
     seconds: float
+    """Of computing, all processes together."""
     checks: tuple[AuditCheck, ...]
     mutants: tuple[MutantResult, ...]
     false_alarms: FalseAlarms | None = None
+    generated: GeneratedMistakes | None = None
+    """What came of mistakes in the source, which are tried by themselves."""
 
     @property
     def passed(self) -> bool:
@@ -112,17 +90,21 @@ def run_audit(
     workers: int = 1,
     say: Callable[[str], None] = lambda _: None,
     mutants: Mutants = no_mutants,
+    files: Files = no_files,
+    kept: KeptPortions | None = None,
 ) -> Audit:
     """Everything.
 
     A deep audit does more of everything and asks every layer about every mutant. Repetitions, of the statistical part
     at reduced size, count false alarms. The result does not depend on the number of workers. ``mutants`` names what is
-    broken on purpose, in any process that asks.
+    broken on purpose, ``files`` what is published of a run, in any process that asks. Portions that are kept already
+    are not done again.
     """
-    when, began = datetime.now(UTC), time.monotonic()
+    when, seconds = datetime.now(UTC), 0.0
     checks, caught, alarms = list[AuditCheck](), list[MutantResult](), list[FalseAlarms]()
-    for title, result in _performed(_portions(deep, seed, repetitions, mutants), workers):
-        say(f"{time.monotonic() - began:6.0f} s  {title}")
+    for title, (result, took) in _performed(_portions(deep, seed, repetitions, mutants, files), workers, kept):
+        seconds += took
+        say(f"{seconds:6.0f} s  {title}")
         if isinstance(result, MutantResult):
             caught.append(result)
         elif isinstance(result, FalseAlarms):
@@ -137,18 +119,17 @@ def run_audit(
         digest=source_digest(),
         deep=deep,
         seed=seed,
-        seconds=time.monotonic() - began,
+        seconds=seconds,
         checks=tuple(checks),
         mutants=tuple(caught),
         false_alarms=reduce(FalseAlarms.__add__, alarms) if alarms else None,
     )
 
 
-PortionResult: TypeAlias = "list[AuditCheck] | MutantResult | FalseAlarms"
 Portion: TypeAlias = "tuple[str, Callable[..., PortionResult], tuple[object, ...]]"
 
 
-def _portions(deep: bool, seed: int, repetitions: int, mutants: Mutants) -> list[Portion]:
+def _portions(deep: bool, seed: int, repetitions: int, mutants: Mutants, files: Files) -> list[Portion]:
     """The work in portions, each with a title; plain enough to be sent to another process."""
     portions: list[Portion] = [
         (f"{name}: {layer}", _subject_part, (name, layer, deep, seed))
@@ -157,6 +138,9 @@ def _portions(deep: bool, seed: int, repetitions: int, mutants: Mutants) -> list
     ]
     portions += [(f"samplers: {source}", _law_part, (source, deep, seed)) for source in SOURCES]
     portions.append(("files, releases, selections and walks", _other_part, (seed,)))
+    portions += [
+        (f"what leaves: {entry.name}", _leaving_part, (entry.name, deep, seed, files)) for entry in entry_points()
+    ]
     portions += [(f"mutant: {m.name}", _mutant_part, (mutants, i, deep, seed)) for i, m in enumerate(mutants())]
     portions += [
         (f"repetitions from {i}", count_false_alarms, (min(REPETITIONS_AT_A_TIME, repetitions - i), seed + i))
@@ -165,15 +149,34 @@ def _portions(deep: bool, seed: int, repetitions: int, mutants: Mutants) -> list
     return portions
 
 
-def _performed(portions: list[Portion], workers: int) -> Iterator[tuple[str, PortionResult]]:
+def _performed(
+    portions: list[Portion], workers: int, kept: KeptPortions | None
+) -> Iterator[tuple[str, tuple[PortionResult, float]]]:
+    """Results in order with the seconds that they took; kept as soon as they are known."""
+    done = {} if kept is None else {title: found for title, *_ in portions if (found := kept.find(title)) is not None}
+    left = [portion for portion in portions if portion[0] not in done]
+
+    def keep(title: str, result: tuple[PortionResult, float]) -> tuple[PortionResult, float]:
+        if kept is not None:
+            kept.add(title, *result)
+        return result
+
+    yield from done.items()
     if workers == 1:
-        for title, part, arguments in portions:
-            yield title, part(*arguments)
+        for title, part, arguments in left:
+            yield title, keep(title, _timed(part, arguments))
         return
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        waiting = [(title, pool.submit(part, *arguments)) for title, part, arguments in portions]
-        for title, future in waiting:
-            yield title, future.result()
+        waiting = {pool.submit(_timed, part, arguments): title for title, part, arguments in left}
+        finished = {waiting[future]: keep(waiting[future], future.result()) for future in as_completed(waiting)}
+    for title, *_ in left:
+        yield title, finished[title]
+
+
+def _timed(part: Callable[..., PortionResult], arguments: tuple[object, ...]) -> tuple[PortionResult, float]:
+    began = time.process_time()
+    result = part(*arguments)
+    return result, time.process_time() - began
 
 
 def _subject_part(name: str, layer: Layer, deep: bool, seed: int) -> list[AuditCheck]:
@@ -182,7 +185,12 @@ def _subject_part(name: str, layer: Layer, deep: bool, seed: int) -> list[AuditC
 
 def _law_part(source: str, deep: bool, seed: int) -> list[AuditCheck]:
     size, sources = DEEP if deep else QUICK, {source: SOURCES[source]}
-    return [*law_checks(size, seed, sources), *joint_checks(size, seed, sources)]
+    keys = secrecy_checks() if source == "secure" else ()
+    return [*law_checks(size, seed, sources), *joint_checks(size, seed, sources), *keys]
+
+
+def _leaving_part(entry: str, deep: bool, seed: int, files: Files) -> list[AuditCheck]:
+    return list(leaving_checks(DEEP if deep else QUICK, seed, files=files, only=(entry,)))
 
 
 def _other_part(seed: int) -> list[AuditCheck]:
@@ -193,6 +201,9 @@ def _other_part(seed: int) -> list[AuditCheck]:
         procedure_checks(QUICK, seed),
         chain_checks(REFERENCE),
         score_checks(QUICK, seed),
+        guard_checks(),
+        guard_checks(SecureNoise, subject="release source"),
+        price_checks(),
     )
     return [*reading_checks(), *chain.from_iterable(others), *walks]
 

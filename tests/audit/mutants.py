@@ -15,6 +15,9 @@ from dpsynth_core.audit.chain import REFERENCE, MarkovChain, chain_checks
 from dpsynth_core.audit.claims import Synthesize, claim_checks
 from dpsynth_core.audit.end_to_end_attack import end_to_end_checks
 from dpsynth_core.audit.enumeration import enumeration_checks
+from dpsynth_core.audit.guards import guard_checks
+from dpsynth_core.audit.joint_law import secrecy_checks
+from dpsynth_core.audit.leaving import Files, leaving_checks
 from dpsynth_core.audit.mutant import LayerChecks, Mutant
 from dpsynth_core.audit.noise_law import law_checks
 from dpsynth_core.audit.probes import LargestCells
@@ -24,9 +27,14 @@ from dpsynth_core.audit.stage_attack import stage_checks
 from dpsynth_core.audit.subject import Source, Subject, subject_of
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.perturbed_histogram import PerturbedHistogram
-from dpsynth_core.privacy.noise import SeededNoise
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.noise import Noise, SecureNoise, SeededNoise
 from dpsynth_core.runs.selection import PrivateSelection
-from tests.audit.broken import counts, embeddings, gradients, releases, selections, sources, trees
+from tests.audit.broken import counts, embeddings, gradients, leaving, releases, selections, sources, trees
+from tests.audit.published import published
+
+LEAVING = ("perturbed_histogram",)
+"""A run that is made quickly: what is broken is what happens to its result."""
 
 
 def _sentence(thing: object) -> str:
@@ -72,6 +80,36 @@ def _release(release: Synthesize) -> Mutant:
     kinds: dict[str, type[Mechanism]] = {PerturbedHistogram.key: PerturbedHistogram}
     asked: LayerChecks = {"claims": lambda _size, _root: claim_checks(release, kinds, subject=_name(release))}
     return Mutant(name=_name(release), mistake=_sentence(release), layers=asked)
+
+
+def _changed_run(change: leaving.Change) -> Mutant:
+    run, name = leaving.changed(change), _name(change)
+    asked: LayerChecks = {
+        "leaving": lambda size, root: leaving_checks(size, root, run=run, files=published, subject=name, only=LEAVING)
+    }
+    return Mutant(name=name, mistake=_sentence(change), layers=asked)
+
+
+def _changed_files(files: Files) -> Mutant:
+    name = _name(files)
+    asked: LayerChecks = {
+        "leaving": lambda size, root: leaving_checks(size, root, files=files, subject=name, only=LEAVING)
+    }
+    return Mutant(name=name, mistake=_sentence(files), layers=asked)
+
+
+def _guards(source: type[SeededNoise]) -> Mutant:
+    def make(budget: Budget) -> Noise:
+        return source(budget, 1)
+
+    asked: LayerChecks = {"claims": lambda _size, _root: guard_checks(make, subject=_name(source))}
+    return Mutant(name=_name(source), mistake=_sentence(source), layers=asked)
+
+
+def _keys(source: type[SecureNoise]) -> Mutant:
+    """A source of releases whose keys can be guessed: its laws are as they should be."""
+    asked: LayerChecks = {"joint law": lambda _size, _root: secrecy_checks(source, subject=_name(source))}
+    return Mutant(name=_name(source), mistake=_sentence(source), layers=asked)
 
 
 def _walk(part: Callable[..., object], walk: MarkovChain) -> Mutant:
@@ -126,6 +164,11 @@ MUTANTS: tuple[Mutant, ...] = (
     _release(releases.seeded_release),
     _release(releases.person_forgotten),
     _release(releases.always_proven),
+    *map(_changed_run, leaving.CHANGES),
+    _changed_files(leaving.duration_in_the_card),
+    _guards(sources.Unguarded),
+    _keys(sources.ShortKey),
+    _keys(sources.KeyFromTheProcess),
     _walk(releases.data_optimal_start, replace(REFERENCE, start=releases.data_optimal_start)),
     _walk(releases.greedy_acceptance, replace(REFERENCE, kernel=releases.greedy_acceptance)),
     _walk(releases.half_the_temperature, replace(REFERENCE, kernel=releases.half_the_temperature)),

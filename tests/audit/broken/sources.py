@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
+import secrets
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from randomgen import AESCounter
 
 from dpsynth_core.arrays import IntArray
 from dpsynth_core.privacy.budget import Amount, Budget
@@ -54,6 +57,23 @@ class HalfSecureNoise(SecureNoise):
 
     def _perform(self, call: Call[Any]) -> Any:
         return super()._perform(_halved(call))
+
+
+class ShortKey(SecureNoise):
+    """A release whose generators have keys of 32 bits, which can all be tried."""
+
+    def __init__(self, budget: Budget) -> None:
+        super().__init__(budget)
+        self._generators = [np.random.Generator(AESCounter(key=secrets.randbits(32))) for _ in self._generators]
+
+
+class KeyFromTheProcess(SecureNoise):
+    """A release whose keys come from the process's own stream, which whoever seeds it knows."""
+
+    def __init__(self, budget: Budget) -> None:
+        super().__init__(budget)
+        keys = [random.getrandbits(128) for _ in self._generators]
+        self._generators = [np.random.Generator(AESCounter(key=key)) for key in keys]
 
 
 class OneSided(SeededNoise):
