@@ -1,7 +1,8 @@
 """How many generated mistakes the audit notices: ``python -m tests.audit.mutation --results found.csv [--most 50]``.
 
-Finished ones are kept in the file and not tried again. The order is shuffled once and for all, so that any number of
-them is a fair sample.
+Finished ones are kept in the file and not tried again. First come the kinds of mistakes that can hardly be harmless,
+then single steps and clipping, much of which is about other things than privacy; within each of the two the order is
+shuffled once and for all, so that any number of them is a fair sample.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import argparse
 import csv
 import random
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 # Loaded before the package, so that every child has them at once.
@@ -21,17 +22,23 @@ import pandas
 import scipy.stats
 
 from tests.audit.mutation.edits import Edit, edits
-from tests.audit.mutation.harness import try_edit
+from tests.audit.mutation.harness import Verdict, try_edit
 from tests.audit.mutation.strangers import STRANGERS
 
 LIBRARIES = (numba, numpy, opendp.prelude, pandas, scipy.stats)
-FIELDS = ("name", "outcome", "layer", "detail", "seconds")
+FIELDS = ("name", "family", "outcome", "layer", "detail", "seconds", "thorough")
+SURVIVED = "survived"
 
 
-def shuffled() -> list[Edit]:
+LAST = ("off by one", "clipping")
+
+
+def shuffled(*, backwards: bool = False) -> list[Edit]:
     every = sorted(edits(), key=lambda edit: edit.name)
     random.Random(22).shuffle(every)
-    return every
+    if backwards:
+        every.reverse()
+    return sorted(every, key=lambda edit: edit.family in LAST)
 
 
 def main() -> None:
@@ -39,28 +46,46 @@ def main() -> None:
     parser.add_argument("--stranger", choices=STRANGERS, help="try one that was planted by hand, and nothing else")
     parser.add_argument("--results", type=Path, default=Path("mutation.csv"), help="a CSV file that is added to")
     parser.add_argument("--most", type=int, default=10**6, help="mistakes to try now")
+    parser.add_argument("--thorough", action="store_true", help="ask the other layers about those that survived")
+    parser.add_argument("--backwards", action="store_true", help="from the other end, beside another process")
     chosen = parser.parse_args()
     if chosen.stranger:
-        verdict = try_edit(STRANGERS[chosen.stranger].edit)
+        verdict = tried(STRANGERS[chosen.stranger].edit)
         print(verdict.outcome, verdict.layer, verdict.detail)
         return
-    done: list[dict[str, str]] = []
-    if chosen.results.exists():
-        with chosen.results.open(encoding="utf-8", newline="") as file:
-            done = list(csv.DictReader(file))
-    known = {row["name"] for row in done}
-    todo = [edit for edit in shuffled() if edit.name not in known][: chosen.most]
-    with chosen.results.open("a", encoding="utf-8", newline="") as file:
+    done = _read(chosen.results)
+    unasked = {name for name, row in done.items() if row["outcome"] == SURVIVED and not row["thorough"]}
+    every = shuffled(backwards=chosen.backwards)
+    todo = [edit for edit in every if (edit.name in unasked if chosen.thorough else edit.name not in done)]
+    for number, edit in enumerate(todo[: chosen.most], start=1):
+        verdict = try_edit(edit, thorough=chosen.thorough)
+        earlier = float(done[edit.name]["seconds"]) if edit.name in done else 0.0
+        row = asdict(replace(verdict, seconds=round(verdict.seconds + earlier, 1)))
+        done = _read(chosen.results)  # another process may have added to it
+        done[edit.name] = {**{key: str(value) for key, value in row.items()}, "thorough": "yes" * chosen.thorough}
+        _write(chosen.results, done)
+        print(f"{number} of {len(todo)}: {verdict.outcome} {verdict.layer} {edit.name}", flush=True)
+    print(len(todo) - chosen.most, "left;", dict(Counter(row["outcome"] for row in done.values())))
+
+
+def tried(edit: Edit) -> Verdict:
+    """By the cheap questions and, if need be, by the others."""
+    verdict = try_edit(edit)
+    return try_edit(edit, thorough=True) if verdict.outcome == SURVIVED else verdict
+
+
+def _read(results: Path) -> dict[str, dict[str, str]]:
+    if not results.exists():
+        return {}
+    with results.open(encoding="utf-8", newline="") as file:
+        return {row["name"]: row for row in csv.DictReader(file)}
+
+
+def _write(results: Path, done: dict[str, dict[str, str]]) -> None:
+    with results.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, FIELDS)
-        if not known:
-            writer.writeheader()
-        for number, edit in enumerate(todo, start=1):
-            verdict = try_edit(edit)
-            writer.writerow(asdict(verdict))
-            file.flush()
-            print(f"{number} of {len(todo)}: {verdict.outcome} {verdict.layer} {edit.name}", flush=True)
-            done.append({key: str(value) for key, value in asdict(verdict).items()})
-    print(dict(Counter(row["outcome"] for row in done)))
+        writer.writeheader()
+        writer.writerows(done.values())
 
 
 if __name__ == "__main__":

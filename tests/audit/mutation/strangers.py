@@ -27,6 +27,7 @@ class Stranger:
         return Edit(
             path=self.path,
             line=source[:start].count("\n") + 1,
+            family="planted by hand",
             kind=self.mistake,
             start=start,
             end=start + len(self.before),
