@@ -13,8 +13,10 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from dpsynth_core.arrays import IntArray
 from dpsynth_core.audit.checks import AuditCheck, Size, audit_check, seed_for
 from dpsynth_core.audit.neighbours import NeighbourPair
 from dpsynth_core.audit.outcomes import log_tail
@@ -178,11 +180,13 @@ class Shifted(Noise):
         super().__init__(budget)
         self._shift = shift
         self.scale = math.nan
+        self.values: IntArray = np.zeros(0, dtype=np.int64)
+        """What was to get noise."""
 
     def _perform(self, call: Call[Any]) -> Any:
         if not isinstance(call, Laplace):
             raise TypeError(f"the estimate of labels drew {call.name}")
-        self.scale = call.scale
+        self.scale, self.values = call.scale, call.values
         return call.values + self._shift
 
 

@@ -48,7 +48,7 @@ COLUMNS: list[dict[str, Any]] = [
     {"name": "moment", "kind": "date", "lower": "2000-01-01", "upper": "2030-12-31"},
 ]
 
-_RECORDS: list[list[Any]] = [
+RECORDS: list[list[Any]] = [
     [12.5, 0.1, 3, "red", 1, "007", "low", True, "yes", date(2024, 1, 2), datetime(2024, 1, 2, 23, 59)],
     [99.999, 27.5, 9, "green", 2.5, "7", "high", False, "no", date(9999, 12, 31), datetime(2000, 1, 1)],
     [0.0, None, None, "blue", None, "unheard of", None, None, "yes", None, datetime(2030, 12, 31, 12)],
@@ -258,7 +258,7 @@ def reading_checks() -> Iterator[AuditCheck]:
 
 def reading_problem(kind: FileKind, cell: Any, row: int) -> str:
     """What goes wrong when a record of nothing but this cell replaces one; empty if nothing does."""
-    records = [_RECORDS[i % len(_RECORDS)] for i in range(ROWS)]
+    records = [RECORDS[i % len(RECORDS)] for i in range(ROWS)]
     strange = [*records[:row], [cell] * len(COLUMNS), *records[row + 1 :]]
     schema, before = _undisturbed(kind)
     try:
@@ -274,7 +274,7 @@ def reading_problem(kind: FileKind, cell: Any, row: int) -> str:
 @lru_cache(maxsize=32)
 def _undisturbed(kind: FileKind) -> tuple[Schema, PositionsByColumn]:
     schema = schema_for(kind.layout)
-    return schema, _positions(kind.write([_RECORDS[i % len(_RECORDS)] for i in range(ROWS)]), schema)
+    return schema, _positions(kind.write([RECORDS[i % len(RECORDS)] for i in range(ROWS)]), schema)
 
 
 def _positions(data: bytes, schema: Schema) -> PositionsByColumn:

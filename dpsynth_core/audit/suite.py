@@ -24,6 +24,7 @@ from dpsynth_core.audit.joint_law import joint_checks, secrecy_checks
 from dpsynth_core.audit.kept_portions import LOOSE_LEVEL, FalseAlarms, KeptPortions, MutantResult, PortionResult
 from dpsynth_core.audit.last_summary import source_digest
 from dpsynth_core.audit.leaving import Files, entry_points, leaving_checks, no_files
+from dpsynth_core.audit.locality import locality_checks
 from dpsynth_core.audit.mutant import Mutant
 from dpsynth_core.audit.neighbours import ATTACKED, LARGER_TOYS, TOYS
 from dpsynth_core.audit.noise_law import SOURCES, law_checks
@@ -205,7 +206,7 @@ def _other_part(seed: int) -> list[AuditCheck]:
         guard_checks(SecureNoise, subject="release source"),
         price_checks(),
     )
-    return [*reading_checks(), *chain.from_iterable(others), *walks]
+    return [*reading_checks(), *locality_checks(), *chain.from_iterable(others), *walks]
 
 
 def _mutant_part(mutants: Mutants, index: int, deep: bool, seed: int) -> MutantResult:

@@ -20,12 +20,15 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tests.audit.mutation.edits import ROOT, Edit
 
 if TYPE_CHECKING:
     from dpsynth_core.audit.checks import AuditCheck
+    from dpsynth_core.audit.subject import Subject
+
+Question: TypeAlias = "Callable[[], Iterator[AuditCheck]]"
 
 MAX_SECONDS = 180
 """Of computing, for one mistake."""
@@ -172,51 +175,64 @@ def findings(subjects: tuple[str, ...], path: str, *, thorough: bool) -> Iterato
 
     Cheap questions, which find most, and the others where those have found nothing.
     """
-    from dpsynth_core.audit.checks import QUICK
-    from dpsynth_core.audit.claims import claim_checks
-    from dpsynth_core.audit.enumeration import enumeration_checks
-    from dpsynth_core.audit.guards import guard_checks, price_checks
-    from dpsynth_core.audit.joint_law import joint_checks, secrecy_checks
-    from dpsynth_core.audit.leaving import OTHER_ENTRIES, leaving_checks
-    from dpsynth_core.audit.noise_law import law_checks
-    from dpsynth_core.audit.procedures import procedure_checks
-    from dpsynth_core.audit.reading import reading_checks
-    from dpsynth_core.audit.replay import replay_checks
-    from dpsynth_core.audit.selection import selection_checks
-    from dpsynth_core.audit.sensitivity_search import score_checks, search_checks
-    from dpsynth_core.audit.stage_attack import stage_checks
-    from dpsynth_core.audit.subject import registered
-    from dpsynth_core.mechanisms import MECHANISMS
-    from tests.audit.published import published
-
-    known = registered()
-    shared = "/mechanisms/" not in path
-    kinds = {key: MECHANISMS[key] for key in subjects if key in MECHANISMS}
-    asked: list[Callable[[], Iterator[AuditCheck]]] = []
-    if "/privacy/" in path and not thorough:
-        asked += [guard_checks, price_checks, lambda: joint_checks(QUICK, SEED)]
-    if shared and not thorough:
-        asked += [lambda: procedure_checks(QUICK, SEED), lambda: selection_checks(QUICK, SEED)]
-    for name in subjects:
-        # What all mechanisms share is asked about with one setting of each.
-        subject = known[name].suggested if shared else known[name]
-        if not thorough:
-            asked.append(partial(replay_checks, subject, QUICK, SEED))
-            asked.append(partial(enumeration_checks, subject, QUICK))
-        else:
-            asked.append(partial(stage_checks, subject, QUICK, SEED))
-            asked.append(partial(search_checks, subject, QUICK, SEED))
-    if thorough:
-        if "/privacy/" in path:
-            asked += [secrecy_checks, lambda: law_checks(QUICK, SEED)]
-        if "/table/" in path:
-            asked.append(reading_checks)
-        if "/pmse/" in path:
-            asked.append(lambda: score_checks(QUICK, SEED))
-        asked.append(lambda: claim_checks(kinds=kinds or {"perturbed_histogram": MECHANISMS["perturbed_histogram"]}))
-        names = {*subjects} if not shared else {"perturbed_histogram", *OTHER_ENTRIES}
-        asked.append(lambda: leaving_checks(QUICK, SEED, files=published, only=names))
-    for ask in asked:
+    for ask in _others(subjects, path) if thorough else _cheap(subjects, path):
         for check in ask():
             if check.verdict == "failed":
                 yield check
+
+
+def _subjects(names: tuple[str, ...], path: str) -> list[Subject]:
+    from dpsynth_core.audit.subject import registered
+
+    known = registered()
+    # What all mechanisms share is asked about with one setting of each.
+    return [known[name] if "/mechanisms/" in path else known[name].suggested for name in names]
+
+
+def _cheap(names: tuple[str, ...], path: str) -> Iterator[Question]:
+    from dpsynth_core.audit.checks import QUICK
+    from dpsynth_core.audit.enumeration import enumeration_checks
+    from dpsynth_core.audit.guards import guard_checks, price_checks
+    from dpsynth_core.audit.joint_law import joint_checks
+    from dpsynth_core.audit.locality import locality_checks
+    from dpsynth_core.audit.procedures import procedure_checks
+    from dpsynth_core.audit.replay import replay_checks
+    from dpsynth_core.audit.selection import selection_checks
+
+    if "/privacy/" in path:
+        yield from (guard_checks, price_checks, partial(joint_checks, QUICK, SEED))
+    if "/table/" in path:
+        yield locality_checks
+    if "/mechanisms/" not in path:
+        yield from (partial(procedure_checks, QUICK, SEED), partial(selection_checks, QUICK, SEED))
+    for subject in _subjects(names, path):
+        yield partial(replay_checks, subject, QUICK, SEED)
+        yield partial(enumeration_checks, subject, QUICK)
+
+
+def _others(names: tuple[str, ...], path: str) -> Iterator[Question]:
+    from dpsynth_core.audit.checks import QUICK
+    from dpsynth_core.audit.claims import claim_checks
+    from dpsynth_core.audit.joint_law import secrecy_checks
+    from dpsynth_core.audit.leaving import OTHER_ENTRIES, leaving_checks
+    from dpsynth_core.audit.noise_law import law_checks
+    from dpsynth_core.audit.reading import reading_checks
+    from dpsynth_core.audit.sensitivity_search import score_checks, search_checks
+    from dpsynth_core.audit.stage_attack import stage_checks
+    from dpsynth_core.mechanisms import MECHANISMS
+    from tests.audit.published import published
+
+    for subject in _subjects(names, path):
+        yield partial(stage_checks, subject, QUICK, SEED)
+        yield partial(search_checks, subject, QUICK, SEED)
+    if "/privacy/" in path:
+        yield from (secrecy_checks, partial(law_checks, QUICK, SEED))
+    if "/table/" in path:
+        yield reading_checks
+    if "/pmse/" in path:
+        yield partial(score_checks, QUICK, SEED)
+    shared = "/mechanisms/" not in path
+    keys = ("perturbed_histogram",) if shared else tuple(name for name in names if name in MECHANISMS)
+    yield partial(claim_checks, kinds={key: MECHANISMS[key] for key in keys})
+    entries = {*keys, *OTHER_ENTRIES} if shared else {*names}
+    yield partial(leaving_checks, QUICK, SEED, files=published, only=entries)
