@@ -25,7 +25,9 @@ from dpsynth_core.table.encoding import codec_for
 from dpsynth_core.table.estimate import discover_categories, estimate_bounds
 from dpsynth_core.table.schema import Schema
 
-ROWS = 8
+USUAL, ODD = 8, (True, " 7 ", "1e400", "0x1F")
+"""Cells that are replaced one after the other, and cells beside them that a type or a format would read otherwise."""
+ROWS = USUAL + len(ODD)
 STRANGE: tuple[Any, ...] = ("7", 7, 2.5, "x", None, True, "2024-01-02", date(2024, 1, 2), "1e400")
 PLENTY = Budget.of(10**6, "0.5")
 Make = Callable[[list[Any]], "pd.Series[Any]"]
@@ -53,8 +55,8 @@ def locality_checks() -> Iterator[AuditCheck]:
 
 def _tables(usual: list[Any], cell: Any, make: Make) -> Iterator[tuple[int, pd.Series[Any], pd.Series[Any]]]:
     """The row that is replaced next, and the column before and after."""
-    cells = [usual[i % len(usual)] for i in range(ROWS)]
-    for row in range(ROWS):
+    cells = [*(usual[i % len(usual)] for i in range(USUAL)), *ODD]
+    for row in range(USUAL):
         before = list(cells)
         cells[row] = cell
         yield row, make(before), make(list(cells))
