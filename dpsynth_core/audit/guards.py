@@ -57,6 +57,11 @@ def _of_nothing(noise: Noise) -> None:
     noise.laplace(COUNTS, sensitivity=0, epsilon=1, label="counts")
 
 
+def _person_of_many_rows(noise: Noise) -> None:
+    """Whose delta would have to be smaller than any number that a program holds."""
+    Budget.of(2_000, noise.budget.delta).per_row(3)
+
+
 def _selected_beyond(noise: Noise) -> None:
     for _ in range(2):
         noise.exponential(COUNTS.astype(np.float64), sensitivity=1, epsilon="0.51", label="which")
@@ -111,6 +116,7 @@ REFUSED: dict[str, tuple[Budget, Callable[[Noise], None]]] = {
     "one draw more than planned": (WITH_DELTA, lambda noise: _sampled(noise, 2_000.0, 1, 2)),
     "a charge for nothing": (WITH_DELTA, lambda noise: _sampled(noise, 2_000.0, 0, 0)),
     "a sensitivity of nothing": (ONE, _of_nothing),
+    "a person with rows that no delta covers": (WITH_DELTA, _person_of_many_rows),
 }
 """What a source must refuse in words, by what is asked of it."""
 

@@ -37,7 +37,7 @@ from dpsynth_core.table.estimate import estimate_bounds
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
-Leaves: TypeAlias = Mapping[str, Any]
+Outgoing: TypeAlias = Mapping[str, Any]
 """What left, by name."""
 Files: TypeAlias = Callable[[RunResult], Mapping[str, bytes]]
 """Makes the files that are published of a run."""
@@ -59,7 +59,7 @@ class EntryPoint:
     """Something that people call on a private table, and what they get for it."""
 
     name: str
-    leave: Callable[[pd.DataFrame, Schema, RunProgress], Leaves]
+    leave: Callable[[pd.DataFrame, Schema, RunProgress], Outgoing]
     shape: Shape
     slow: bool = False
     """Whether a run takes so long that only a deep audit makes it."""
@@ -102,7 +102,7 @@ def no_files(_: RunResult) -> Mapping[str, bytes]:
     return {}
 
 
-def parts_of(result: RunResult) -> Leaves:
+def parts_of(result: RunResult) -> Outgoing:
     """A run's result but for how long it took, which depends on the machine and is never published."""
     attached = [(table.attrs, table.index, table.columns) for table in result.tables]
     return {
@@ -122,7 +122,7 @@ def parts_of(result: RunResult) -> Leaves:
 def entry_points(run: Execute = execute, files: Files = no_files) -> Iterator[EntryPoint]:
     """A run of every mechanism; runs of several tables, with a choice, a test and estimates; the private tests."""
 
-    def left(result: RunResult) -> Leaves:
+    def left(result: RunResult) -> Outgoing:
         return {**parts_of(result), **files(result)}
 
     for key, kind in MECHANISMS.items():
@@ -144,9 +144,9 @@ def entry_points(run: Execute = execute, files: Files = no_files) -> Iterator[En
 
 
 def _running(
-    run: Execute, left: Callable[[RunResult], Leaves], key: str, *, delta: str = "0", copies: int = 1
-) -> Callable[[pd.DataFrame, Schema, RunProgress], Leaves]:
-    def leave(frame: pd.DataFrame, schema: Schema, progress: RunProgress) -> Leaves:
+    run: Execute, left: Callable[[RunResult], Outgoing], key: str, *, delta: str = "0", copies: int = 1
+) -> Callable[[pd.DataFrame, Schema, RunProgress], Outgoing]:
+    def leave(frame: pd.DataFrame, schema: Schema, progress: RunProgress) -> Outgoing:
         mechanism = MECHANISMS[key].suggest(schema, len(frame), "1", delta)
         config = RunConfig(mechanism=mechanism, epsilon="1", delta=delta, copies=copies)
         return left(run(frame, schema, config, progress=progress))
@@ -155,9 +155,9 @@ def _running(
 
 
 def _choosing(
-    run: Execute, left: Callable[[RunResult], Leaves]
-) -> Callable[[pd.DataFrame, Schema, RunProgress], Leaves]:
-    def leave(frame: pd.DataFrame, schema: Schema, progress: RunProgress) -> Leaves:
+    run: Execute, left: Callable[[RunResult], Outgoing]
+) -> Callable[[pd.DataFrame, Schema, RunProgress], Outgoing]:
+    def leave(frame: pd.DataFrame, schema: Schema, progress: RunProgress) -> Outgoing:
         kinds = (MECHANISMS["kd_tree"], MECHANISMS["perturbed_histogram"])
         selection = PrivateSelection.of([kind.suggest(schema, len(frame), "1") for kind in kinds], 3)
         config = RunConfig(mechanism=selection.candidates[0], epsilon="3", selection=selection)
@@ -167,9 +167,9 @@ def _choosing(
 
 
 def _testing(
-    run: Execute, left: Callable[[RunResult], Leaves]
-) -> Callable[[pd.DataFrame, Schema, RunProgress], Leaves]:
-    def leave(frame: pd.DataFrame, schema: Schema, progress: RunProgress) -> Leaves:
+    run: Execute, left: Callable[[RunResult], Outgoing]
+) -> Callable[[pd.DataFrame, Schema, RunProgress], Outgoing]:
+    def leave(frame: pd.DataFrame, schema: Schema, progress: RunProgress) -> Outgoing:
         facts = schema.to_dict()
         facts["columns"][2] |= {"kind": "integer", "lower": 1, "upper": 3, "categories": None}
         numbers = Schema.from_dict(facts)
@@ -182,9 +182,9 @@ def _testing(
 
 
 def _estimating(
-    run: Execute, left: Callable[[RunResult], Leaves]
-) -> Callable[[pd.DataFrame, Schema, RunProgress], Leaves]:
-    def leave(frame: pd.DataFrame, schema: Schema, progress: RunProgress) -> Leaves:
+    run: Execute, left: Callable[[RunResult], Outgoing]
+) -> Callable[[pd.DataFrame, Schema, RunProgress], Outgoing]:
+    def leave(frame: pd.DataFrame, schema: Schema, progress: RunProgress) -> Outgoing:
         number = estimate_bounds(frame["c0"], epsilon=3, noise=sources.SecureNoise(Budget.of(3)))
         columns = [number.declare(schema["c0"], others_public=True), schema["c1"]]
         declared = replace(schema, columns=tuple(columns))
@@ -194,7 +194,7 @@ def _estimating(
     return leave
 
 
-def _two_columns(frame: pd.DataFrame, schema: Schema, progress: RunProgress) -> Leaves:
+def _two_columns(frame: pd.DataFrame, schema: Schema, progress: RunProgress) -> Outgoing:
     """As a notebook calls it: two columns as they are, with whatever is in them."""
     del schema, progress
     values = pd.to_numeric(frame["c2"], errors="coerce")

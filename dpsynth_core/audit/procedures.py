@@ -51,6 +51,10 @@ class Procedure:
     shapes: tuple[Shape, ...]
     granted: Budget = GRANTED
 
+    def due(self, shape: Shape) -> Budget:
+        """What must be charged for each row: an estimate is granted a person's budget and divides it by itself."""
+        return self.granted.per_row(shape.rows_per_person)
+
 
 def _range(column: str) -> Callable[[pd.DataFrame, Schema, Noise], Any]:
     return lambda frame, schema, noise: estimate_bounds(
@@ -84,7 +88,11 @@ PROCEDURES = (
         run=_range("c0"),
         granted=PURE,
         # With few rows nothing stands out, which is a result too.
-        shapes=(Shape(columns=("continuous",), rows=400), Shape(columns=("integer",), rows=1)),
+        shapes=(
+            Shape(columns=("continuous",), rows=400),
+            Shape(columns=("integer",), rows=1),
+            Shape(columns=("continuous",), rows=300, rows_per_person=3),
+        ),
     ),
     Procedure(
         name="private test",
@@ -123,11 +131,12 @@ def procedure_checks(size: Size, root: int, procedures: tuple[Procedure, ...] = 
                 if shape.rows > 1:
                     pairs.append(shape.near(seed))
                 for pair in pairs:
-                    yield from _replayed(procedure, pair, seed)
+                    yield from _replayed(procedure, pair, seed, procedure.due(shape))
     yield from label_checks()
+    yield from person_checks()
 
 
-def _replayed(procedure: Procedure, pair: NeighbourPair, root: int) -> Iterator[AuditCheck]:
+def _replayed(procedure: Procedure, pair: NeighbourPair, root: int, due: Budget) -> Iterator[AuditCheck]:
     """Both ways."""
     problems: list[str] = []
     for here in (pair, pair.turned):
@@ -136,7 +145,7 @@ def _replayed(procedure: Procedure, pair: NeighbourPair, root: int) -> Iterator[
             recorded = _outcome(procedure, here.first, here.schema, recorder)
             replay = Replay(recorder)
             replayed = _outcome(procedure, here.second, here.schema, replay)
-            problems += _problems(recorded, replayed, replay, recorder, procedure.granted, neighbours=pair.close)
+            problems += _problems(recorded, replayed, replay, recorder, due, neighbours=pair.close)
         except ReplayMismatchError as error:
             problems.append(str(error))
     yield audit_check("replay", procedure.name, f"{pair.name}, seed {root}", not problems, "; ".join(problems))
@@ -218,6 +227,17 @@ def label_checks(
                 detail,
                 **figures,
             )
+
+
+def person_checks() -> Iterator[AuditCheck]:
+    """An estimate of labels where a person may have several rows charges each row its share."""
+    for person in (1, 4):
+        noise = Shifted(Budget.of(2, "1e-2"), 1_000)
+        labels = pd.Series(["a"] * 30, name="c0", dtype=object)
+        discover_categories(labels, epsilon=2, delta="1e-2", noise=noise, rows_per_person=person)
+        good = noise.spent == noise.budget.per_row(person)
+        detail = "" if good else f"{noise.spent} is charged"
+        yield audit_check("claims", "estimated labels", f"{person} row(s) a person", good, detail)
 
 
 def _passes(rows: Mapping[str, int], label: str, budget: Budget) -> float:

@@ -35,7 +35,7 @@ def _largest_first(run: Callable[..., Any]) -> Callable[[pd.DataFrame, Schema, N
     return lambda frame, schema, noise: (run(frame, schema, noise), float(pd.to_numeric(frame["c0"], "coerce").max()))
 
 
-@pytest.mark.parametrize("name", ["estimated range", "private regression"])
+@pytest.mark.parametrize("name", [each.name for each in PROCEDURES])
 def test_a_raw_number_beside_the_result_is_noticed(name: str) -> None:
     broken = replace(_named(name), run=_largest_first(_named(name).run))
     assert failures(procedure_checks(QUICK, SEED, (broken,)))

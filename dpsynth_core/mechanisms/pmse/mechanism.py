@@ -169,7 +169,11 @@ class PMSE(Mechanism):
     def audited(cls, schema: Schema, n: int, epsilon: Amount) -> dict[str, Self]:
         """Also the best tree. The score is the same for random walks, whose kernel is audited by itself. As published,
         the score breaks its bound, so there is no claim that an audit could test."""
-        others = {"best tree": cls(criterion="optimal", ratio=1), "one parent": cls(parents=1)}
+        others = {
+            "best tree": cls(criterion="optimal", ratio=1),
+            "one parent": cls(parents=1),
+            "two data sets": cls(criterion="cells", datasets=2),
+        }
         return {**super().audited(schema, n, epsilon), **others}
 
     def judge(self, guarantee: Guarantee) -> Guarantee:

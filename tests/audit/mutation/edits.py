@@ -321,18 +321,17 @@ def data_for_facts(file: SourceFile, node: ast.AST) -> Iterator[Edit]:
 
 
 def telling_progress(file: SourceFile, node: ast.AST) -> Iterator[Edit]:
-    """A report that names a number from the rows."""
-    if (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "progress"
-        and node.args
-        and isinstance(node.args[0], ast.Constant)
-        and "/mechanisms/" in file.path
-    ):
-        words = node.args[0].value
-        raw = "{hash(tuple(map(str, table.rows().iloc[-1]))) if 'table' in dir() else ''}"
-        yield file.edit(node.args[0], "rows in a report", "raw rows in a report", f'f"{words}{raw}"')
+    """A report that names a number from the rows, wherever they are at hand."""
+    if not isinstance(node, ast.FunctionDef) or "/mechanisms/" not in file.path:
+        return
+    if "table" not in {argument.arg for argument in node.args.args}:
+        return
+    for call in ast.walk(node):
+        told = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "progress"
+        if isinstance(call, ast.Call) and told and call.args and isinstance(call.args[0], ast.Constant):
+            raw = "{hash(tuple(map(str, table.rows().iloc[-1])))}"
+            words = f'f"{call.args[0].value}{raw}"'
+            yield file.edit(call.args[0], "rows in a report", "raw rows in a report", words)
 
 
 GENERATORS: tuple[Generator, ...] = (
