@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import csv
 import random
+import zlib
 from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -33,11 +34,9 @@ SURVIVED = "survived"
 LAST = ("off by one", "clipping")
 
 
-def shuffled(*, backwards: bool = False) -> list[Edit]:
+def shuffled() -> list[Edit]:
     every = sorted(edits(), key=lambda edit: edit.name)
     random.Random(22).shuffle(every)
-    if backwards:
-        every.reverse()
     return sorted(every, key=lambda edit: edit.family in LAST)
 
 
@@ -47,7 +46,9 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=Path("mutation.csv"), help="a CSV file that is added to")
     parser.add_argument("--most", type=int, default=10**6, help="mistakes to try now")
     parser.add_argument("--thorough", action="store_true", help="ask the other layers about those that survived")
-    parser.add_argument("--backwards", action="store_true", help="from the other end, beside another process")
+    parser.add_argument(
+        "--part", default="0/1", help="such as 1/4: the second of four parts, for processes side by side"
+    )
     chosen = parser.parse_args()
     if chosen.stranger:
         verdict = tried(STRANGERS[chosen.stranger].edit)
@@ -55,7 +56,8 @@ def main() -> None:
         return
     done = _read(chosen.results)
     unasked = {name for name, row in done.items() if row["outcome"] == SURVIVED and not row["thorough"]}
-    every = shuffled(backwards=chosen.backwards)
+    part, parts = map(int, chosen.part.split("/"))
+    every = [edit for edit in shuffled() if zlib.crc32(edit.name.encode()) % parts == part]
     todo = [edit for edit in every if (edit.name in unasked if chosen.thorough else edit.name not in done)]
     for number, edit in enumerate(todo[: chosen.most], start=1):
         verdict = try_edit(edit, thorough=chosen.thorough)
