@@ -61,6 +61,8 @@ ASKED: dict[str, tuple[str, ...]] = {
     ),
     "privacy/budget": ("probe: counts", "kd_grid", "mwem", "private_pgm with delta"),
     "privacy": ("probe: counts", "probe: selection", "smoothed_histogram", "kd_grid", "balog_points"),
+    "inference": ("probe: counts",),
+    "runs": ("probe: counts",),
     "table": ("probe: counts", "perturbed_histogram", "noisy_bayes", "private_pgm", "kd_tree", "pmse"),
 }
 """The subjects that a file concerns: the first line that fits its path."""

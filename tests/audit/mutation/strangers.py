@@ -109,5 +109,85 @@ STRANGERS: dict[str, Stranger] = {
         "epsilon=epsilon, label=label,\n        )\n        return cells, counts\n    "
         "flat = np.ravel_multi_index(tuple(cells.T), grid.shape)\n    noisy",
     ),
+    "mean imputation": Stranger(
+        mistake="A missing number takes the mean of the others.",
+        path=f"{CORE}/table/encoding.py",
+        before="inside[missing] = low + (high - low) / 2",
+        after="inside[missing] = np.append(inside[~missing], low).mean()",
+    ),
+    "depth by occupied boxes": Stranger(
+        mistake="How deep a tree may grow follows from how many different rows there are.",
+        path=f"{CORE}/mechanisms/kd_tree/mechanism.py",
+        before=("        splitting, counting = self._shares(noise.budget, stop - free)\n        progress("),
+        after=(
+            "        stop = max(free, min(stop, 2 * len(np.unique(codes))))\n"
+            "        splitting, counting = self._shares(noise.budget, stop - free)\n"
+            "        progress("
+        ),
+    ),
+    "well-answered queries are skipped": Stranger(
+        mistake="Queries that the weights answer exactly are left out of a selection.",
+        path=f"{CORE}/mechanisms/mwem/weights.py",
+        before="    index = noise.exponential(scores[left],",
+        after=(
+            "    left = left[errors[left] > 0] if (errors[left] > 0).any() else left\n"
+            "    index = noise.exponential(scores[left],"
+        ),
+    ),
+    "a covariance of the wrong sign is dropped": Stranger(
+        mistake="Noise that turns the sign of a sum is undone.",
+        path=f"{CORE}/mechanisms/noisy_bayes/moment_sums.py",
+        before=(" epsilon=shares[label], label=label)\n    scales"),
+        after=(
+            " epsilon=shares[label], label=label)\n"
+            "        noisy[label] = np.where(noisy[label] * values < 0, 0, noisy[label])\n"
+            "    scales"
+        ),
+    ),
+    "rounds grow by the raw misfit": Stranger(
+        mistake="Whether a round found something new is decided by raw counts.",
+        path=f"{CORE}/mechanisms/private_pgm/rounds.py",
+        before="        if moved <= MEAN_ERROR * std * noisy.size:\n",
+        after="        if self._misfit(chosen, expected) <= MEAN_ERROR * std * noisy.size:\n",
+    ),
+    "an estimated range is tightened to the rows": Stranger(
+        mistake="An estimated range ends where the rows end.",
+        path=f"{CORE}/table/estimate.py",
+        before="        lower=float(edges[occupied[0]]),\n",
+        after=("        lower=max(float(edges[occupied[0]]), float(np.floor(inside.min(initial=edges[-1])))),\n"),
+    ),
+    "the test tells how many rows have a value": Stranger(
+        mistake="The result of a private test names how many rows have a value.",
+        path=f"{CORE}/inference/dp_mann_whitney.py",
+        before=("        n=n,\n        scale=scale / 2,"),
+        after=("        n=int(np.count_nonzero(~np.isnan(values))),\n        scale=scale / 2,"),
+    ),
+    "a key of 16 bits": Stranger(
+        mistake="Release generators have keys that can all be tried.",
+        path=f"{CORE}/privacy/noise.py",
+        before="key=secrets.randbits(128)",
+        after="key=secrets.randbits(16)",
+    ),
+    "smoothing for n rows while more are drawn": Stranger(
+        mistake="The constant pays for as many rows as the original has, and more are drawn.",
+        path=f"{CORE}/mechanisms/smoothed_histogram.py",
+        before="smoothing_constant(epsilon, draws) if",
+        after="smoothing_constant(epsilon, table.n) if",
+    ),
+    "the best run is found by its raw score": Stranger(
+        mistake="The noisy score is paid for, and runs are compared by the raw one.",
+        path=f"{CORE}/runs/selection.py",
+        before="        score=int(score[0]),",
+        after="        score=judge.agreement(model, noise),",
+    ),
+    "shares taken for percents": Stranger(
+        mistake="A column of numbers from 0 to 1 is read as shares of a hundred.",
+        path=f"{CORE}/table/cells.py",
+        before="        return np.array(series, dtype=np.float64)\n",
+        after=(
+            "        numbers = np.array(series, dtype=np.float64)\n"
+            "        return numbers * 100 if (np.abs(numbers - 0.5) <= 0.5).all() else numbers\n"
+        ),
+    ),
 }
 """By name."""
