@@ -32,6 +32,7 @@ SHARED_BY_TESTS = (
     "tests.audit.mutants",
     "tests.audit.broken",
     "tests.audit.mutation",
+    "tests.audit.published",
     "tests.runs.job_tasks",
     "tests.runs.reading_tasks",
     "tests.ledger.crashing",
