@@ -80,7 +80,7 @@ def ways_in_words(epsilon: Fraction, delta: Fraction, columns: int) -> dict[str,
     return {
         WITH_DELTA: f"A delta of {format_amount(delta, up=False)}",
         WITH_MORE: f"Epsilon {format_amount(epsilon * MORE_EPSILON)} instead of {format_amount(epsilon)}",
-        FEWER_COLUMNS: f"{columns // 2} columns instead of {columns}",
+        FEWER_COLUMNS: f"{columns // 2} columns like these instead of {columns}",
         COARSER_COLUMNS: f"Columns of at most {COARSE_CELLS} values each",
     }
 

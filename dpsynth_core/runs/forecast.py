@@ -161,11 +161,18 @@ def alternatives(scenario: Scenario, delta: Fraction) -> dict[str, Scenario]:
     more = Budget(epsilon=budget.epsilon * MORE_EPSILON, delta=budget.delta)
     ways[WITH_MORE] = replace(scenario, budget=more)
     if len(schema.names) >= MIN_COLUMNS:
-        ways[FEWER_COLUMNS] = replace(scenario, schema=schema.select(schema.names[: len(schema.names) // 2]))
+        ways[FEWER_COLUMNS] = replace(scenario, schema=schema.select(_every_other(schema)))
     coarse = tuple(_coarser(column) for column in schema)
     if coarse != schema.columns:
         ways[COARSER_COLUMNS] = replace(scenario, schema=replace(schema, columns=coarse))
     return ways
+
+
+def _every_other(schema: Schema) -> list[str]:
+    """Half of the columns, as fine and as coarse as all of them: the error of others could not be compared with it."""
+    by_levels = sorted(schema.names, key=lambda name: schema[name].levels)
+    kept = set(by_levels[1::2])
+    return [name for name in schema.names if name in kept]
 
 
 def forecast_with_remedies(

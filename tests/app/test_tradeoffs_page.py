@@ -13,6 +13,7 @@ from dpsynth_core.charts.tradeoffs import true_positive_rate
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.mechanisms.recommend import recommended
 from dpsynth_core.table.examples import EXAMPLES
+from dpsynth_core.table.examples import FIRST as FIRST_EXAMPLE
 from dpsynth_core.teaching.neighbours import NeighbourConfig, NeighbourDemonstration, demonstrate
 from dpsynth_core.teaching.sweep.aspects import ASPECTS
 from dpsynth_core.teaching.sweep.config import MAX_ANALYSTS, SweepConfig
@@ -21,8 +22,8 @@ from dpsynth_core.teaching.sweep.run import sweep
 from dpsynth_core.teaching.sweep.sizes import SizeSweepConfig, SizeSweepResult, sweep_sizes
 from pages.shared.data.actions import choose_mode, declare_all_public, load_example, load_upload
 from pages.shared.session import Session
+from pages.shared.tradeoffs.actions import PATIENCE, finding_on, first_sweep, sweep_seconds, sweepable, task_on
 from pages.shared.tradeoffs.actions import begin as begin_simulation
-from pages.shared.tradeoffs.actions import finding_on, sweep_seconds, sweepable, task_on
 from pages.shared.tradeoffs.lessons import FIRST_EPSILON, UNITS, begin, from_address, to_address
 from pages.shared.tradeoffs.needs_view import FIRST, compared_mechanisms
 from pages.shared.tradeoffs.state import Finding, Lesson, Tradeoffs
@@ -395,3 +396,14 @@ def test_how_much_is_needed_includes_the_recommended_mechanism() -> None:
     wide = EXAMPLES["breast_cancer"].schema
     assert compared_mechanisms(wide)[0] == recommended(wide) == "private_pgm"
     assert compared_mechanisms(EXAMPLE.schema) == FIRST
+
+
+@pytest.mark.parametrize("own", ["kd_tree", "private_pgm"])
+def test_the_first_sweep_is_of_the_mechanism_at_hand_and_the_recommended_one(own: str) -> None:
+    example = EXAMPLES[FIRST_EXAMPLE]
+    for rows in (example.default_rows, example.few_rows or 500):
+        config = first_sweep(SweepConfig(repetitions=2), example.schema, rows, own)
+        assert config.mechanisms[0] == own
+        assert recommended(example.schema) in config.mechanisms
+        assert sweep_seconds(config, example.schema, rows) < PATIENCE
+    assert first_sweep(SweepConfig(), example.schema, 100, "bayes").mechanisms[0] == recommended(example.schema)

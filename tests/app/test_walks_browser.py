@@ -248,6 +248,10 @@ def test_numbers_among_words_are_offered_as_numbers(visit: Visit) -> None:
     expect(page.get_by_text(re.compile("^• result: "))).to_be_visible()
     editor = quiet(page).get_by_test_id("stDataFrame").last
     expect(editor.get_by_test_id("glide-cell-3-1")).to_have_text(re.compile("continuous|integer"))
+    # What voids the guarantee is one sentence with a list, however many columns it is about.
+    void = page.get_by_text("The bounds or categories of 2 columns were read from the data")
+    expect(void).to_have_count(1)
+    expect(void).to_contain_text("'age', 'result'")
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from typing import Any
 
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS
+from dpsynth_core.mechanisms.recommend import recommended
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.teaching.sweep.analysts import AnalystPanel
@@ -29,6 +30,7 @@ MEASURING = 0.05
 """Seconds, roughly, that comparing one table takes."""
 PATIENCE = 20
 """Seconds up to which work begins by itself."""
+FEWER_ANALYSTS = 20, 10, 0
 _lock = threading.Lock()
 _known: dict[tuple[str, object, object], Any] = {}
 
@@ -130,9 +132,21 @@ def sizes_seconds(config: SizeSweepConfig, schema: Schema) -> float:
     return sum(sweep_seconds(config.sweep, schema, rows) for rows in config.rows)
 
 
-def with_mechanisms(config: SweepConfig, schema: Schema, n: int) -> SweepConfig:
-    """The config without mechanisms that would take too long to begin by themselves; the first one always stays."""
-    quick = [
-        key for key in config.mechanisms if sweep_seconds(replace(config, mechanisms=(key,)), schema, n) < PATIENCE
-    ]
-    return replace(config, mechanisms=tuple(quick) or config.mechanisms[:1])
+def first_sweep(config: SweepConfig, schema: Schema, n: int, own: str) -> SweepConfig:
+    """A sweep that may begin by itself: the mechanism at hand, the recommended one, and the config's own.
+
+    Where that would take too long, with fewer simulated analysts, then with fewer mechanisms, the last ones first.
+    """
+
+    def quick(tried: SweepConfig) -> bool:
+        return sweep_seconds(tried, schema, n) < PATIENCE
+
+    bare = replace(config, analysts=0)
+    wanted = dict.fromkeys((own, recommended(schema), *config.mechanisms))
+    keys = [key for key in wanted if key in sweepable() and quick(replace(bare, mechanisms=(key,)))]
+    for kept in range(len(keys), 0, -1):
+        for analysts in dict.fromkeys((config.analysts, *(a for a in FEWER_ANALYSTS if a < config.analysts))):
+            tried = replace(config, mechanisms=tuple(keys[:kept]), analysts=analysts)
+            if quick(tried):
+                return tried
+    return replace(bare, mechanisms=(recommended(schema),))

@@ -16,7 +16,7 @@ from dpsynth_core.teaching.sweep.results import SweepResult
 from dpsynth_core.teaching.sweep.run import sweep
 from pages.shared.layout import errors_shown
 from pages.shared.session import Session
-from pages.shared.tradeoffs.actions import PATIENCE, finding_on, last_config, sweep_seconds, sweepable, with_mechanisms
+from pages.shared.tradeoffs.actions import PATIENCE, finding_on, first_sweep, last_config, sweep_seconds, sweepable
 from pages.shared.tradeoffs.tables import PublicTable
 from pages.shared.tradeoffs.view import ask_table, show_simulation
 from pages.shared.widgets import ask_one, plain_list, show_chart
@@ -55,7 +55,8 @@ def sweep_found(session: Session, public: PublicTable, label: str) -> SweepResul
     """A sweep of the table; the first one begins by itself."""
     n = len(public.table)
     before = last_config(session, KIND, public)
-    first = with_mechanisms(SweepConfig(repetitions=2), public.schema, n) if before is None else before
+    own = session.settings.key
+    first = first_sweep(SweepConfig(repetitions=2), public.schema, n, own) if before is None else before
     found = None
     with errors_shown("This simulation cannot be run."):
         config = _ask_config(first)
