@@ -16,7 +16,6 @@ from tests.waiting.browser import (
     downloaded,
     fill_in,
     finished,
-    gathered,
     go,
     press,
     quiet,
@@ -76,8 +75,8 @@ def test_after_the_third_run_every_page_shows_the_third(visit: Visit) -> None:
     go(page, "Release")
     expect(page.get_by_role("combobox", name="Release under review")).to_have_value(re.compile("^3: "))
 
-    # Candidates stand side by side, and the check is of the largest value that its own evidence lists.
-    gathered(page)
+    # What Diagnostics has found is here. Candidates stand side by side, and the check is of the largest value that its
+    # own evidence lists.
     quiet(page).locator("summary").filter(has_text="Compare the releases, check by check (3)").press("Enter")
     expect(page.get_by_text("Every check of every release")).to_have_count(0)  # spoken, not printed
     candidates = quiet(page).get_by_test_id("stDataFrame").first
