@@ -29,7 +29,7 @@ def take(page: Page, folder: Path, name: str) -> None:
         page.set_viewport_size({"width": pixels, "height": HEIGHT})
         for scheme in SCHEMES if width else ("light",):
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-            page.reload()  # as somebody comes who has this screen
+            quiet(page).reload()  # as somebody comes who has this screen; the address has the session once it is quiet
             expect(page.get_by_role("heading", level=1)).to_be_visible()
             if width:
                 shoot(page, pixels, folder / f"{name}-{width}-{scheme}.png")

@@ -73,13 +73,13 @@ def _joint_shares(table: PrivateTable, columns: Sequence[Column]) -> FloatArray:
 def _triptych(
     grids: Sequence[FloatArray], x: Sequence[str], y: Sequence[str], *, unit: str, high: float, max_difference: float
 ) -> go.Figure:
-    """Original, synthetic and difference on shared axes.
+    """Original, synthetic and difference (synthetic less original) on shared axes.
 
     The scale of the first two goes from 0 to high, for correlations from -high; the difference has its own, to both
     sides of 0.
     """
     signed = unit == "correlation"
-    titles = ("original", "synthetic", "synth. − orig.")
+    titles = ("original", "synthetic", "difference")
     scales = [CORRELATIONS] * 3 if signed else [SHARES["original"], SHARES["synthetic"], DIFFERENCES]
     height = 240 + 18 * min(len(y), 22)
     figure = new_panels(1, 3, titles, height=height, shared_yaxes=True, horizontal_spacing=0.03)
