@@ -76,7 +76,7 @@ def evaluate(
         columns: The columns to look at; None: all.
         seed: Of bootstraps and permutations; the same seed gives the same numbers.
         progress: Told about stages; raises to cancel.
-        ready: Gets each result as soon as it is there.
+        ready: Gets each result as soon as it is there, but the last, which comes with all of them.
 
     Example:
         >>> evaluate(private, release.sample(), ["marginals", "pmse"]).verdict  # doctest: +SKIP
@@ -89,7 +89,8 @@ def evaluate(
     results = []
     for step, diagnostic in enumerate(chosen):
         results.append(_examined(diagnostic, pair, np.random.default_rng(seed), part_of(progress, step, len(chosen))))
-        ready(results[-1])
+        if len(results) < len(chosen):
+            ready(results[-1])
     return Evaluation(results=tuple(results))
 
 

@@ -87,3 +87,11 @@ def test_an_evaluation_is_never_releasable() -> None:
     found = evaluate(original(50), mixed_table(50), ["marginals"])
     assert found.releasable is False
     assert all(result.releasable is False for result in found.values())
+
+
+def test_results_are_handed_over_as_they_come() -> None:
+    table, early = mixed_table(), []
+    private = dp.PrivateTable(table, mixed_schema())
+    found = evaluate(private, table, ["marginals", "pairs"], ready=lambda result: early.append(result.key))
+    assert early == ["marginals"]
+    assert list(found) == ["marginals", "pairs"]

@@ -141,7 +141,7 @@ def show_ready(session: Session, runs: list[RunRecord], columns: tuple[str, ...]
     if ready is None:
         return
     left = [kind.title for key, kind in DIAGNOSTICS.items() if key not in ready]
-    st.caption(f"Ready so far. Still to come: {', '.join(left) or 'the verdict'}.")
+    st.caption(f"Ready so far. Still to come: {', '.join(left)}.")
     for key in DIAGNOSTICS:
         show_panel(session, key, {runs[0]: ready}, complete=False)
 
