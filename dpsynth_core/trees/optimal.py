@@ -52,6 +52,6 @@ def optimal_tree_pmse(original: TableLike, synthetic: TableLike, depth: int = 2,
 
 def warm_up() -> None:
     """Compile now (or load what an earlier process compiled), so that nobody waits for it later."""
-    table = np.array([[0.0, 1.0], [1.0, 0.0]])
+    table = np.arange(2_048.0).reshape(-1, 2)  # as many rows as it takes for quantiles without sorting
     for depth in (1, 2):
         optimal_tree_pmse(table, table, depth=depth)
