@@ -11,7 +11,7 @@ from pathlib import Path
 from playwright.sync_api import Page, expect, sync_playwright
 
 from benchmarks.page_waits import CHROMIUM, follow, quiet, serving
-from docs.pictures.make import PATIENCE, complete, made, press
+from docs.pictures.make import PATIENCE, begin, complete, made, press
 from dpsynth_core.table.examples import EXAMPLES, FIRST
 from pages.shared.layout import STAGES
 from pages.shared.tradeoffs.view import SECTIONS
@@ -70,7 +70,7 @@ def main() -> None:
         expect(page.get_by_role("heading", level=1)).to_have_text("DPSynth")
         if not only or "Home" in only:
             take(page, chosen.folder, "Home")
-        press(page, "Try an example")
+        begin(page)
         if chosen.example != FIRST:
             choose(page, chosen.example)
         made(page)

@@ -21,6 +21,12 @@ def press(page: Page, name: str) -> None:
     quiet(page).get_by_role("button", name=name, exact=True).click()
 
 
+def begin(page: Page) -> None:
+    """From Home to the first example."""
+    press(page, "Try an example")
+    expect(page.get_by_role("heading", name="The table", exact=True)).to_be_visible()
+
+
 def made(page: Page) -> None:
     """Make a synthetic table of the table at hand."""
     follow(page, "Synthesize")
@@ -47,7 +53,7 @@ def main() -> None:
         page.set_default_timeout(PATIENCE)
         expect.set_options(timeout=PATIENCE)
         page.goto(address)
-        press(page, "Try an example")
+        begin(page)
         made(page)
         for stage in STAGES:
             follow(page, stage.title)
