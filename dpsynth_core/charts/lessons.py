@@ -27,7 +27,7 @@ def bin_width_chart(found: BinWidths, epsilon: float) -> Chart:
         line = {"color": colour, "dash": dash, "width": 2.5}
         figure.add_scatter(x=found.widths, y=values, mode="lines", name=name, line=line, hovertemplate=hover)
     figure.add_vline(x=found.best, line={"color": REFERENCE, "dash": "dash"})
-    figure.update_yaxes(type="log")
+    figure.update_yaxes(type="log", dtick=1, tickformat="~g")
     frame = pd.DataFrame({"width": found.widths, **{name: values for name, values, _, _ in lines}})
     alt = (
         f"At epsilon {epsilon:g} the distance with noise is least with bins {found.best:.2f} standard deviations wide."
@@ -55,7 +55,7 @@ def row_moves_chart(found: RowMoves) -> Chart:
         )
     for bound, words in ((PAPER_BOUND, "paper's bound, 1/n"), (PROVEN_BOUND, "proven for the best tree, 1/(2n)")):
         figure.add_hline(y=bound, line={"color": REFERENCE, "dash": "dash"}, annotation_text=words)
-    figure.update_yaxes(type="log")
+    figure.update_yaxes(type="log", dtick=1, tickformat="~g")
     figure.update_xaxes(tickvals=list(range(len(found.moves))), ticktext=list(found.moves))
     frame = pd.DataFrame(
         {
