@@ -44,7 +44,7 @@ StepProgress: TypeAlias = Callable[..., None]
 SAMPLERS = {
     "lists": "from finite lists (proven)",
     "metropolis": "by random walks (private in the limit)",
-    "published": "as published: random walks scored by greedy trees (heuristic)",
+    "published": "as published (heuristic)",
 }
 Sampler: TypeAlias = Literal["lists", "metropolis", "published"]
 LAWS = {"normal": "normal", "skewed": "normal or skewed"}
