@@ -169,6 +169,8 @@ def test_the_theorems_stand_beside_what_happens_for_a_grid_of_numbers_only() -> 
     table = next(frame.value for frame in app.dataframe if "what the theory promises" in frame.value.columns)
     assert list(table["theorem"]) == ["3", "5", "6"]
     assert all(float(value) < 1 for value in table["what is expected"])
+    silent = table["what the theory promises"].str.startswith("nothing: see below").sum()
+    assert sum(element.value.count("does not apply") for element in app.text) == silent
     labelled = ready("two_groups_signal")
     labelled.settings.pick("kd_grid")
     assert not any(each.key == "show_theory" for each in settled(mechanism_page(labelled)).toggle)

@@ -42,6 +42,8 @@ def show_theory(session: Session, schema: Schema, n: int, plan: Plan) -> None:
             found = _promises(len(schema.columns), bins, rows, epsilon)
             table = [_row(promise) for promise in found]
             st.dataframe(table, hide_index=True, alt="Bounds of the theorems and what happened")
+            silent = [promise for promise in found if promise.bound is None]
+            st.text("\n".join(f"Theorem {promise.theorem} does not apply: {promise.why_not}" for promise in silent))
         capped = f" With {MAX_ROWS:,} rows, as more take too long here." if n > MAX_ROWS else ""
         st.caption(
             f"{bins} bins per column, {rows:,} rows, ε {float(epsilon):g} for the counts; each promise fails with "
@@ -53,14 +55,14 @@ def show_theory(session: Session, schema: Schema, n: int, plan: Plan) -> None:
 
 def _row(promise: GridPromise) -> dict[str, str]:
     if promise.bound is None:
-        said = f"nothing: {promise.why_not}"
+        said = "nothing: see below"
     elif promise.says_something:
         said = f"at most {measured(promise.bound)}"
     else:
         said = f"nothing: {measured(promise.bound)} is not below 1"
     return {
         "theorem": str(promise.theorem),
-        "fewest rows to keep a cell": f"{promise.threshold:,}",
         "what the theory promises": said,
         "what is expected": measured(promise.measured),
+        "fewest rows to keep a cell": f"{promise.threshold:,}",
     }
