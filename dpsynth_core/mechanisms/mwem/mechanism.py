@@ -124,9 +124,9 @@ class MWEM(Mechanism):
             bins=bins,
             rounds=rounds,
             passes=max(4, min(40, 2 * SUGGESTED_UPDATES // (rounds * (rounds + 1)))),
-            reason=f"{rounds} {'round balances' if rounds == 1 else 'rounds balance'} what is learned against the noise for {n:,} rows. With {bins} bins per "
-            f"numeric column, a cell of a measured pair holds about {ROWS_PER_SCALE:g} times its noise, where the "
-            "columns allow it.",
+            reason=f"{rounds} {'round balances' if rounds == 1 else 'rounds balance'} what is learned against the "
+            f"noise for {n:,} rows. With {bins} bins per numeric column, a cell of a measured pair holds about "
+            f"{ROWS_PER_SCALE:g} times its noise, where the columns allow it.",
         )
 
     @classmethod
