@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 
@@ -53,8 +55,12 @@ def row_moves_chart(found: RowMoves) -> Chart:
             },
             hovertemplate=f"{tree}: %{{y:.3g}} / n<extra></extra>",
         )
-    for bound, words in ((PAPER_BOUND, "paper's bound, 1/n"), (PROVEN_BOUND, "proven for the best tree, 1/(2n)")):
-        figure.add_hline(y=bound, line={"color": REFERENCE, "dash": "dash"}, annotation_text=words)
+    labels = ((PAPER_BOUND, "paper's bound, 1/n", "bottom"), (PROVEN_BOUND, "proven for the best tree, 1/(2n)", "top"))
+    for bound, words, anchor in labels:
+        figure.add_hline(y=bound, line={"color": REFERENCE, "dash": "dash"})
+        # On a logarithmic axis a line takes the value, a text its logarithm.
+        place = {"x": 1, "xref": "paper", "xanchor": "right", "y": math.log10(bound), "yanchor": anchor}
+        figure.add_annotation(text=words, showarrow=False, **place)
     figure.update_yaxes(type="log", dtick=1, tickformat="~g")
     figure.update_xaxes(tickvals=list(range(len(found.moves))), ticktext=list(found.moves))
     frame = pd.DataFrame(

@@ -80,6 +80,8 @@ def test_one_row_moves_greedy_trees_beyond_the_bound_and_the_best_tree_never() -
     assert found.worst("greedy, depth 5") > 5
     assert found.violations > 5
     chart = row_moves_chart(found)
+    lines = [line.y0 for line in chart.figure.layout.shapes]
+    assert [10**label.y for label in chart.figure.layout.annotations] == pytest.approx(lines), "each on its line"
     assert chart.table["beyond 1/(2n)"].tolist()[-1] == 0
     assert chart.table["beyond 1/n"].sum() == found.violations
 
