@@ -41,6 +41,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return DONE
 
 
+class _Location(argparse.Action):
+    """Keeps what was typed beside the path: an address such as s3a://bucket/rows is no path."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,  # noqa: ARG002
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,  # noqa: ARG002
+    ) -> None:
+        namespace.location = str(values)
+        namespace.data = Path(str(values))
+
+
 def _parser() -> argparse.ArgumentParser:
     about = "Make and examine differentially private synthetic tables."
     parser = argparse.ArgumentParser(prog="python -m dpsynth_core", description=about, allow_abbrev=False)
@@ -57,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
         about = (module.__doc__ or "").splitlines()[0]
         command = commands.add_parser(name, help=about, description=about, allow_abbrev=False)
         if module not in (ledger, licences):
-            command.add_argument("data", type=Path, help="the original table: CSV, Excel or Parquet")
+            command.add_argument("data", action=_Location, help="the original table: CSV, Excel or Parquet")
         if module not in (suggest, ledger, licences):
             command.add_argument("--schema", type=Path, required=True, help="the schema: public facts, a JSON file")
         module.add_arguments(command)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -17,7 +18,10 @@ from dpsynth_core.ledger.ledger import Ledger, installed_ledger
 from dpsynth_core.ledger.ledger_charge import LedgerCharge
 from dpsynth_core.ledger.people import at_the_shell
 from dpsynth_core.ledger.settings import Settings
+from dpsynth_core.ledger.streamed_fingerprint import streamed_fingerprints
 from dpsynth_core.privacy.budget import Budget, format_amount
+from dpsynth_core.table.engines.open import open_table
+from dpsynth_core.table.engines.streamed_table import StreamedTable
 from dpsynth_core.table.file_layout import FileLayout, layout_of
 from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.readers.read import file_content, guess_layout, read_cells
@@ -37,6 +41,18 @@ def add_account_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--teaching", action="store_true", help="the data are public or simulated: charge nothing")
 
 
+def add_engine_arguments(command: argparse.ArgumentParser) -> None:
+    """Where the rows are, if they are not to be read into memory."""
+    command.add_argument(
+        "--engine",
+        choices=("duckdb", "spark"),
+        help="leave the rows where they are, however many: duckdb for files and databases of this machine, spark for "
+        "Parquet that a cluster reads; default: read the file into memory",
+    )
+    command.add_argument("--table", help="of a DuckDB database, or of the cluster's catalogue")
+    command.add_argument("--spark-url", help="sc://HOST:15002 for Spark Connect, or a master; default: local[2]")
+
+
 @dataclass(frozen=True, kw_only=True)
 class OriginalFile:
     """A table as a command reads it."""
@@ -51,6 +67,20 @@ class OriginalFile:
         content, schema = file_content(chosen.data), read_schema(chosen.schema)
         table = _read(content, schema)
         return cls(content=content, table=table, schema=_with_layout(schema, table, teaching=chosen.teaching))
+
+
+def opened_table(chosen: argparse.Namespace) -> StreamedTable | None:
+    """The original where it is, if an engine was named."""
+    if chosen.engine is None:
+        if chosen.spark_url is not None or chosen.table is not None:
+            raise ParameterError("engine", None, allowed="duckdb or spark", remedy="Name it with --engine.")
+        return None
+    schema = read_schema(chosen.schema)
+    if schema.file is None and not chosen.teaching and chosen.table is None:
+        error = DPSynthError("The schema does not declare how the file is laid out. Nothing was charged.")
+        error.add_note(_to_paste(FileLayout(format="parquet")))
+        raise error
+    return open_table(chosen.location, schema, engine=chosen.engine, table=chosen.table, url=chosen.spark_url)
 
 
 def _read(content: bytes, schema: Schema) -> pd.DataFrame:
@@ -94,10 +124,19 @@ class Payer:
     @classmethod
     def of(cls, content: bytes) -> Payer:
         """Where the file's account is, or will be."""
+        return cls._of(lambda key: file_fingerprints(content, key))
+
+    @classmethod
+    def of_table(cls, table: StreamedTable) -> Payer:
+        """The same for a table that stays where it is."""
+        return cls._of(lambda key: streamed_fingerprints(table, key))
+
+    @classmethod
+    def _of(cls, names: Callable[[bytes], tuple[str, ...]]) -> Payer:
         settings = Settings.from_environment()
         key = settings.installation_key()
         ledger = installed_ledger(settings, by=at_the_shell())
-        return cls(ledger=ledger, fingerprint=ledger.known_name(file_fingerprints(content, key)))
+        return cls(ledger=ledger, fingerprint=ledger.known_name(names(key)))
 
     @property
     def account(self) -> Account | None:

@@ -7,13 +7,22 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dpsynth_core.cli.original_file import NOTHING_CHARGED, OriginalFile, Payer, add_account_arguments
+import pandas as pd
+
+from dpsynth_core.cli.original_file import (
+    NOTHING_CHARGED,
+    OriginalFile,
+    Payer,
+    add_account_arguments,
+    add_engine_arguments,
+    opened_table,
+)
 from dpsynth_core.cli.terminal import Bar, new_file, say
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.ledger.accounts import Details
@@ -27,6 +36,7 @@ from dpsynth_core.review.gate import check_publishable
 from dpsynth_core.review.wording import claim, costs, error_lines, meaning
 from dpsynth_core.runs.configuration import RunConfig, RunResult, execute
 from dpsynth_core.runs.expected_error import NOT_COVERED
+from dpsynth_core.table.engines.streamed_table import StreamedTable
 from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.schema import Schema
 
@@ -50,6 +60,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--out", type=Path, required=True, help="the bundle to write, a zip file; must not exist yet")
     add_account_arguments(command)
+    add_engine_arguments(command)
     command.add_argument("--title", default=Publication().title, help="the table's title in the bundle")
     command.add_argument("--description", default="", help="what the rows describe")
     command.add_argument("--publisher", default="", help="who publishes the table")
@@ -58,18 +69,18 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> None:
     """Check everything that can be checked for free, charge the account, run, write the bundle, print the claim."""
-    original = OriginalFile.read(chosen)
-    table, schema = original.table, original.schema
-    config = _config(chosen, schema, len(table))
-    payer = None if chosen.teaching else Payer.of(original.content)
+    table, schema, n, pay = _original(chosen)
+    config = _config(chosen, schema, n)
+    config.check_length(n)
+    payer = None if chosen.teaching else pay()
     estimates = () if payer is None else payer.estimates()
-    _check(config, schema, len(table), estimates)
+    _check(config, schema, n, estimates)
     publication = Publication(
         title=chosen.title,
         description=chosen.description,
         publisher=chosen.publisher,
         license=chosen.license,
-        original_rows=len(table),
+        original_rows=n,
         published=datetime.now(UTC).date(),
     )
     with new_file(chosen.out) as file:
@@ -81,8 +92,19 @@ def run(chosen: argparse.Namespace) -> None:
             result = execute(table, schema, config, estimates, progress=bar)
             archive = release_bundle(result, publication).archive
         file.write(archive)
-    _print(chosen, result, len(table))
+    _print(chosen, result, n)
     say(NOTHING_CHARGED if payer is None else f"{payer.balance()} {note}".rstrip())
+
+
+def _original(
+    chosen: argparse.Namespace,
+) -> tuple[pd.DataFrame | StreamedTable, Schema, int, Callable[[], Payer]]:
+    """The rows, in memory or where they are, what is public about them, and who pays."""
+    streamed = opened_table(chosen)
+    if streamed is not None:
+        return streamed, streamed.schema, streamed.n, lambda: Payer.of_table(streamed)
+    original = OriginalFile.read(chosen)
+    return original.table, original.schema, len(original.table), lambda: Payer.of(original.content)
 
 
 def _label(chosen: argparse.Namespace) -> str:

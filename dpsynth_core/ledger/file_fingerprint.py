@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from dpsynth_core.errors import IntakeError
 from dpsynth_core.ledger.fingerprint import fingerprint
+from dpsynth_core.ledger.multiset_fingerprint import multiset_fingerprint
 from dpsynth_core.table.file_layout import DEFAULT_MISSING, FileLayout, layout_of
 from dpsynth_core.table.readers.read import read_cells
 
@@ -27,13 +28,35 @@ _FEW = 20
 
 
 def file_fingerprints(data: bytes, key: bytes) -> tuple[str, ...]:
-    """The names of a file under the installation key: the one for a new account, then any that it had in the past.
+    """The names of a file under the installation key: the one for a new account, then any other that it has or had.
 
     Example:
         >>> typed = pd.DataFrame({"age": [31, 45], "dose": [0.5, 27.5]})
-        >>> file_fingerprints(b"age;dose\\n31;0,5\\n\\n45;27,5\\n", bytes(32)) == (fingerprint(typed, bytes(32)),)
+        >>> file_fingerprints(b"age;dose\\n31;0,5\\n\\n45;27,5\\n", bytes(32))[0] == fingerprint(typed, bytes(32))
         True
     """
+    return (*_first_fingerprints(data, key), content_fingerprint(data, key))
+
+
+def content_fingerprint(data: bytes, key: bytes) -> str:
+    """The name that the same content has where it is too long to be held (``multiset_fingerprint.py``).
+
+    Of text it is that of the lines, so that no layout changes it; else that of the cells.
+    """
+    try:
+        table = read_cells(data, FileLayout(format="parquet"))
+    except IntakeError:
+        table = pd.DataFrame({"line": text_lines(data)})
+    return multiset_fingerprint(table, key)
+
+
+def text_lines(data: bytes) -> pd.Series[Any]:
+    """The lines of a text, whatever its encoding: every byte is a character."""
+    lines = data.decode("latin-1").split("\n")
+    return pd.Series([line.removesuffix("\r") for line in lines[: -1 if not lines[-1] else None]], dtype="str")
+
+
+def _first_fingerprints(data: bytes, key: bytes) -> tuple[str, ...]:
     try:
         table = read_cells(data, None)
     except IntakeError:

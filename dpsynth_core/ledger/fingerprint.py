@@ -61,7 +61,7 @@ def fingerprint(table: pd.DataFrame, key: bytes) -> str:
         raise ParameterError(
             "key", f"{len(key)} bytes", allowed="at least 32 bytes", remedy="Use the installation key."
         )
-    hasher = _CellHasher(key)
+    hasher = CellHasher(key)
     rows = np.zeros(len(table), dtype=np.uint64)
     columns = []
     for position in range(table.shape[1]):
@@ -69,7 +69,7 @@ def fingerprint(table: pd.DataFrame, key: bytes) -> str:
         # What a column holds, in any order, is its name: names and places of columns do not count.
         column = hashlib.blake2b(np.sort(cells).astype("<u8", copy=False).data, key=hasher.secret("column"))
         columns.append(column.digest())
-        rows += _mix(cells ^ np.uint64(int.from_bytes(columns[-1][:8], "little")))
+        rows += mixed(cells ^ np.uint64(int.from_bytes(columns[-1][:8], "little")))
     rows.sort()
     whole = hmac.new(hasher.secret("table"), digestmod=hashlib.sha256)
     whole.update(len(rows).to_bytes(8, "little") + b"".join(sorted(columns)))
@@ -77,11 +77,13 @@ def fingerprint(table: pd.DataFrame, key: bytes) -> str:
     return whole.hexdigest()
 
 
-class _CellHasher:
+class CellHasher:
     """Hashes cells so that equal values get equal hashes, whichever type carries them."""
 
-    def __init__(self, key: bytes) -> None:
-        self._key = key
+    def __init__(self, key: bytes, version: int = 1) -> None:
+        # Not the installation key itself: this one may travel to the machines of a cluster.
+        self._key = key if version == 1 else hmac.new(key, f"dpsynth {version}".encode(), hashlib.sha256).digest()
+        self._version = version
         self._missing = self._seed("missing")
         self._whole = self._seed("whole")
         self._negative = self._seed("negative")
@@ -91,7 +93,7 @@ class _CellHasher:
 
     def secret(self, purpose: str) -> bytes:
         """A key for one purpose; the number in it changes if ever the construction does."""
-        return hmac.new(self._key, f"dpsynth fingerprint 1 {purpose}".encode(), hashlib.sha256).digest()
+        return hmac.new(self._key, f"dpsynth fingerprint {self._version} {purpose}".encode(), hashlib.sha256).digest()
 
     def _seed(self, purpose: str) -> np.uint64:
         return np.uint64(int.from_bytes(self.secret(purpose)[:8], "little"))
@@ -193,7 +195,7 @@ class _CellHasher:
 
     def _wholes(self, values: npt.NDArray[Any]) -> Hashes:
         # -1 and 2^64 - 1 have the same bits, hence a seed for each sign.
-        return _mix(values.view(np.uint64) ^ np.where(values < 0, self._negative, self._whole))
+        return mixed(values.view(np.uint64) ^ np.where(values < 0, self._negative, self._whole))
 
     def _floats(self, values: npt.NDArray[np.float64]) -> Hashes:
         bits = values.view(np.uint64).copy()
@@ -202,7 +204,7 @@ class _CellHasher:
         below, above = whole & (values < 0) & (values >= -(2.0**63)), whole & (values >= 0) & (values < 2.0**64)
         bits[below], seeds[below] = values[below].astype(np.int64).view(np.uint64), self._negative
         bits[above], seeds[above] = values[above].astype(np.uint64), self._whole
-        return _mix(bits ^ seeds)
+        return mixed(bits ^ seeds)
 
     def _moments(self, moments: pd.DatetimeIndex) -> Hashes:
         try:
@@ -212,14 +214,14 @@ class _CellHasher:
             factor = {"s": 1_000_000, "ms": 1_000}[moments.unit]
             counted = moments.asi8.view(np.uint64) * np.uint64(factor)
             microseconds = np.where(moments.isna(), moments.asi8.view(np.uint64), counted)
-        return _mix(microseconds ^ self._moment)
+        return mixed(microseconds ^ self._moment)
 
 
 def _flags(condition: Any) -> npt.NDArray[np.bool_]:
     return np.array(condition.to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def _mix(values: Hashes) -> Hashes:
+def mixed(values: Hashes) -> Hashes:
     """Scatter 64 bits one to one (the SplitMix64 finaliser); the secret is in what it is given."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         values = (values ^ (values >> np.uint64(shift))) * np.uint64(factor)

@@ -20,6 +20,7 @@ from dpsynth_core.progress import Point, Progress, RunProgress, share_of
 from dpsynth_core.runs.expected_error import ExpectedError, error_of_release
 from dpsynth_core.runs.selection import PrivateSelection, run_selection
 from dpsynth_core.runs.synthesize import ROWS, Release, run_mechanism
+from dpsynth_core.table.engines.streamed_table import StreamedTable
 from dpsynth_core.table.json_text import read_json
 from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.private_table import PrivateTable
@@ -29,6 +30,8 @@ MAX_COPIES = 20
 FIELDS = ("mechanism", "parameters", "epsilon", "delta", "copies", "selection")
 """Of a saved configuration."""
 NO_PROGRESS = RunProgress()
+MAX_ROWS_HELD = 10_000_000
+"""Synthetic rows that a run makes at a time, at most: they are held in memory."""
 
 RENAMED: dict[str, dict[str, str]] = {
     "pmse": {"trees": "criterion"},
@@ -78,6 +81,17 @@ class RunConfig:
     def each(self) -> Budget:
         """The loss of one table."""
         return Budget.of(self.epsilon, self.delta)
+
+    def check_length(self, n: int) -> None:
+        """Refuse a synthetic table that is too long to be held, before anything is charged."""
+        rows = self.mechanism.rows or n
+        if rows > MAX_ROWS_HELD:
+            raise ParameterError(
+                "rows",
+                f"{rows:,}",
+                allowed=f"at most {MAX_ROWS_HELD:,} synthetic rows",
+                remedy="Set the mechanism's parameter 'rows'; the guarantee and what is learned are the same.",
+            )
 
     @property
     def total(self) -> Budget:
@@ -236,7 +250,7 @@ class RunResult:
 
 
 def execute(
-    table: pd.DataFrame,
+    table: pd.DataFrame | StreamedTable,
     schema: Schema,
     config: RunConfig,
     estimates: Iterable[PaidEstimate] = (),
@@ -246,7 +260,7 @@ def execute(
     """Make the synthetic tables; ``progress.drawn()`` is called before anything is drawn.
 
     Args:
-        table: The private rows.
+        table: The private rows, in memory or where they are.
         schema: The public facts.
         config: What to run.
         estimates: Private estimates that were paid for on this table.
@@ -254,7 +268,8 @@ def execute(
     """
     began = time.monotonic()
     progress("Reading the table", 0.0)
-    private = PrivateTable(table, schema)
+    private = table if isinstance(table, StreamedTable) else PrivateTable(table, schema)
+    config.check_length(private.n)
     tables, guarantees = [], []
     for copy in range(config.copies):
 
@@ -271,7 +286,8 @@ def execute(
         if not copy:
             first = release  # the others' models need not stay in memory
     used = schema.estimates_used(estimates)
-    rows = tables[0] if len(tables[0]) == private.n else first.sample(private.n)
+    long = private.n > MAX_ROWS_HELD
+    rows = tables[0] if long or len(tables[0]) == private.n else first.sample(private.n)
     return RunResult(
         config=replace(config, mechanism=first.mechanism),
         schema=schema,
@@ -282,7 +298,7 @@ def execute(
         charges=first.charges,
         leaves=first.model.leaves() if hasattr(first.model, "leaves") else None,
         seconds=time.monotonic() - began,
-        expected_error=_expected_error(first, rows, config, progress),
+        expected_error=None if long else _expected_error(first, rows, config, progress),
     )
 
 
@@ -305,10 +321,18 @@ def _for_rows(guarantee: Guarantee, config: RunConfig) -> Guarantee:
 
 
 def _released(
-    private: PrivateTable, config: RunConfig, copy: int, progress: Progress, watch: Callable[[Charge], None]
+    private: PrivateTable | StreamedTable,
+    config: RunConfig,
+    copy: int,
+    progress: Progress,
+    watch: Callable[[Charge], None],
 ) -> Release:
     """One release: of the mechanism, or of the best of several runs."""
     seed = None if config.seed is None else config.seed + copy
     if config.selection is None:
         return run_mechanism(private, config.mechanism, config.each, seed=seed, progress=progress, watch=watch)
+    if isinstance(private, StreamedTable):
+        raise ParameterError(
+            "engine", "a table that stays where it is", allowed="one mechanism, not the best of several"
+        )
     return run_selection(private, config.selection, config.each, seed=seed, progress=progress, watch=watch)

@@ -13,7 +13,7 @@ from dpsynth_core.mechanisms.base import Mechanism, Model
 from dpsynth_core.privacy.budget import Amount, Budget, Cost, Guarantee
 from dpsynth_core.privacy.noise import Noise, SecureNoise, SeededNoise
 from dpsynth_core.privacy.primitives import Charge
-from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.progress import Point, Progress, no_progress
 from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.schema import Schema
@@ -94,7 +94,8 @@ def run_mechanism(
     per_row = granted.per_row(private.schema.rows_per_person)
     noise: Noise = SecureNoise(per_row) if seed is None else SeededNoise(per_row, seed)
     noise.watch = watch
-    model = mechanism.fit(private, noise, progress)
+    reading = ReadingProgress(progress)
+    model = mechanism.fit(private.watched(reading.read), noise, reading)
     # A reference without privacy has not kept to any epsilon, so none is stated.
     budget = None if mechanism.status == "none" else granted
     parts = () if budget is None else (Cost(label=ROWS, budget=budget),)
@@ -109,6 +110,23 @@ def run_mechanism(
         n=private.n,
         noise=noise,
     )
+
+
+class ReadingProgress:
+    """Passes progress on; while rows are read, with how many were and how fast."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._stage, self._done = "Reading rows", 0.0
+
+    def __call__(self, stage: str, done: float, /, *points: Point) -> None:
+        self._stage, self._done = stage, done
+        self._progress(stage, done, *points)
+
+    def read(self, rows: int, n: int, rate: float) -> None:
+        """One report of a pass."""
+        told = f"{rows:,} of {n:,} rows read, {rate:,.0f} a second" if rows else f"{n:,} rows are being read"
+        self._progress(f"{self._stage} ({told})", self._done)
 
 
 def check_granted(granted: Budget) -> None:

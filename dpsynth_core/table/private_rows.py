@@ -10,7 +10,7 @@ rows are cut into batches, and in whichever order these come (docs/proofs.md, se
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 CellCounts: TypeAlias = tuple[IntArray, IntArray]
 """Occupied cells, one line each in lexicographic order, and the number of rows in each. Private."""
+
+
+RowsRead: TypeAlias = Callable[[int, int, float], None]
+"""Told how many rows a pass has read, how many there are, and how many it reads in a second; raises to cancel."""
 
 
 class RowsAtHand(Protocol):
@@ -95,6 +99,9 @@ class PrivateRows(Protocol):
 
     def select(self, names: Iterable[str]) -> Self:
         """The same rows with these columns only, in the given order."""
+
+    def watched(self, watch: RowsRead) -> Self:
+        """The same rows, with somebody told how far each pass over them is."""
 
     def judge(self, guarantee: Guarantee, estimates: Iterable[PaidEstimate] = ()) -> Guarantee:
         """The guarantee that remains, given where every fact comes from, the layout of the file included."""

@@ -19,7 +19,7 @@ from dpsynth_core.table.counts import SparseCounts, count_cells
 from dpsynth_core.table.encoding import Positions, codec_for, reading_layout
 from dpsynth_core.table.file_layout import layout_of
 from dpsynth_core.table.paid_estimate import PaidEstimate
-from dpsynth_core.table.private_rows import CellCounts, CellMap, Summand, cell_counts, sampled_rows
+from dpsynth_core.table.private_rows import CellCounts, CellMap, RowsRead, Summand, cell_counts, sampled_rows
 from dpsynth_core.table.schema import Schema
 
 LONG_TABLE = 100_000
@@ -131,7 +131,7 @@ class PrivateTable:
         table._n, table._read_as_declared = len(next(iter(positions.values())).values), read_as_declared
         return table
 
-    def watched(self, watch: object) -> PrivateTable:  # noqa: ARG002  nothing is read any more
+    def watched(self, watch: RowsRead) -> PrivateTable:  # noqa: ARG002  nothing is read any more
         """The same table: there is nothing to wait for."""
         return self
 

@@ -29,24 +29,26 @@ def test_decimal_commas_blank_lines_and_codes_count_as_when_columns_were_typed()
             "note": ["x,y", None, None],
         }
     )
-    assert file_fingerprints(data, KEY) == (fingerprint(typed, KEY),)
+    assert file_fingerprints(data, KEY)[:-1] == (fingerprint(typed, KEY),)
 
 
 @pytest.mark.parametrize("whole", [2**53 + 1, 2**62 + 3, -(2**63)])
 def test_long_whole_numbers_keep_their_digits(whole: int) -> None:
-    assert file_fingerprints(f"n\n{whole}\n1\n".encode(), KEY) == (fingerprint(pd.DataFrame({"n": [whole, 1]}), KEY),)
+    assert file_fingerprints(f"n\n{whole}\n1\n".encode(), KEY)[:-1] == (
+        fingerprint(pd.DataFrame({"n": [whole, 1]}), KEY),
+    )
 
 
 def test_a_column_of_commas_with_one_word_stays_text() -> None:
     typed = pd.DataFrame({"a": ["0,5", "word"], "b": [1, 2]})
-    assert file_fingerprints(b"a;b\n0,5;1\nword;2\n", KEY) == (fingerprint(typed, KEY),)
+    assert file_fingerprints(b"a;b\n0,5;1\nword;2\n", KEY)[:-1] == (fingerprint(typed, KEY),)
 
 
 def test_a_workbook_has_the_account_of_its_filled_rows() -> None:
     record = [12.5, 0.1, 3, "red", 1, "007", "low", True, "yes", "2024-01-02", "2024-01-02"]
     other = [99.5, "NA", 9, "green", 2.5, "7", "high", False, "no", "2024-01-03", "2024-01-04"]
     typed = pd.DataFrame([record, other]).replace("NA", np.nan)
-    assert file_fingerprints(write_workbook([record, [None] * 11, other]), KEY) == (fingerprint(typed, KEY),)
+    assert file_fingerprints(write_workbook([record, [None] * 11, other]), KEY)[:-1] == (fingerprint(typed, KEY),)
 
 
 def test_parquet_decimals_are_found_under_the_name_they_had() -> None:

@@ -14,5 +14,5 @@ def account(folder: Path) -> Account | None:
     """The account of the table ``data.csv`` in a folder, if there is one."""
     settings = Settings.from_environment()
     key = settings.installation_key()
-    (name,) = file_fingerprints((folder / "data.csv").read_bytes(), key)
+    name, _ = file_fingerprints((folder / "data.csv").read_bytes(), key)
     return Ledger(settings.ledger_url, key=key).account(name)

@@ -133,6 +133,11 @@ class DuckDBTable(StreamedTable):
             reader.close()
             cursor.close()
 
+    @property
+    def single_file(self) -> str | None:
+        alone = self._table is None and len(self._snapshot.files) == 1
+        return self._snapshot.paths[0] if alone else None
+
     def check_snapshot(self) -> None:
         self._snapshot.check()
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from time import perf_counter
-from typing import Self, TypeAlias
+from typing import Self
 
 import numpy as np
 
@@ -19,12 +19,10 @@ from dpsynth_core.table.encoding import Positions
 from dpsynth_core.table.engines.row_tasks import Accumulator, HistogramTask, RowTask, SumTask, TakeTask
 from dpsynth_core.table.file_layout import FileLayout
 from dpsynth_core.table.paid_estimate import PaidEstimate
-from dpsynth_core.table.private_rows import CellCounts, CellMap, Summand, cell_counts, sampled_rows
+from dpsynth_core.table.private_rows import CellCounts, CellMap, RowsRead, Summand, cell_counts, sampled_rows
 from dpsynth_core.table.private_table import LAYOUT_NOT_DECLARED, PrivateTable
 from dpsynth_core.table.schema import Schema
 
-RowsRead: TypeAlias = Callable[[int, int, float], None]
-"""Told how many rows a pass has read, how many there are, and how many it reads in a second; raises to cancel."""
 REPORT_SECONDS = 0.5
 CHANGED = "The table was changed while it was read. Several passes must see the same rows, so nothing is released."
 
@@ -64,6 +62,11 @@ class StreamedTable(ABC):
     def file_columns(self) -> tuple[str, ...]:
         """Every column that is stored, declared or not."""
         return self._names
+
+    @property
+    def single_file(self) -> str | None:
+        """The one file of this machine that holds the rows and nothing else; None where there is no such file."""
+        return None
 
     def run(self, task: RowTask, total: Accumulator) -> None:
         """One pass over all rows, of a table that is the same before and after it, into an accumulator of the task."""

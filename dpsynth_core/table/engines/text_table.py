@@ -122,6 +122,10 @@ class TextTable(StreamedTable):
             raise EngineError("This table has no rows.")
         self.check_snapshot()
 
+    @property
+    def single_file(self) -> str | None:
+        return self._snapshot.paths[0]
+
     def check_snapshot(self) -> None:
         self._snapshot.check()
 
