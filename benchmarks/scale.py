@@ -1,7 +1,6 @@
 """Long tables: what a mechanism costs on rows that stay in a Parquet file, in CPU seconds and memory.
 
     python -m benchmarks.scale --rows 1000000 10000000 --mechanisms private_pgm kd_tree
-    python -m benchmarks.scale --rows 10000000 --engine spark
 
 Tables of five columns are made on the spot. Each figure is taken in a process of its own. The rival is DuckDB's own
 ``GROUPING SETS`` query over the same ten pairs of columns, cut into as many cells as Private-PGM counts at first.
@@ -56,10 +55,10 @@ def _part(rng: np.random.Generator, rows: int) -> pa.Table:
     return pa.table({"age": age, "income": income, "score": score, "region": region, "dose": dose})
 
 
-def measure(task: str, path: str, engine: str) -> dict[str, float]:
+def measure(task: str, path: str) -> dict[str, float]:
     """One run in this process: CPU seconds, wall time and the most memory it has held."""
     wall, cpu = time.perf_counter(), _cpu()
-    passes = _rival(path) if task == RIVAL else _run(task, path, engine)
+    passes = _rival(path) if task == RIVAL else _run(task, path)
     return {
         "cpu": _cpu() - cpu,
         "wall": time.perf_counter() - wall,
@@ -72,12 +71,12 @@ def _cpu() -> float:
     return sum(sum(os.times()[i] for i in pair) for pair in ((0, 1), (2, 3)))
 
 
-def _run(key: str, path: str, engine: str) -> int:
+def _run(key: str, path: str) -> int:
     import dpsynth_core as dp  # noqa: PLC0415  a process of its own
     from dpsynth_core.table.engines.streamed_table import StreamedTable  # noqa: PLC0415
 
     schema = dp.Schema.from_dict(SCHEMA)
-    table = dp.open_table(path, schema, engine=engine)  # type: ignore[arg-type]
+    table = dp.open_table(path, schema)
     passes = []
     run = StreamedTable.run
     StreamedTable.run = lambda self, task, total: passes.append(1) or run(self, task, total)  # type: ignore[assignment, method-assign]
@@ -106,12 +105,11 @@ def main() -> None:
     command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     command.add_argument("--rows", type=int, nargs="+", default=[1_000_000])
     command.add_argument("--mechanisms", nargs="+", default=["private_pgm", "kd_tree"])
-    command.add_argument("--engine", default="duckdb")
     command.add_argument("--folder", type=Path, default=Path("/tmp"))  # noqa: S108  made on the spot
     command.add_argument("--one", nargs=2, metavar=("TASK", "PATH"), help=argparse.SUPPRESS)
     chosen = command.parse_args()
     if chosen.one:
-        print(json.dumps(measure(*chosen.one, chosen.engine)))
+        print(json.dumps(measure(*chosen.one)))
         return
     for rows in chosen.rows:
         path = chosen.folder / f"dpsynth-scale-{rows}.parquet"
@@ -119,12 +117,12 @@ def main() -> None:
             part = path.with_suffix(".part")
             write_table(part, rows)
             part.rename(path)
-        for task in (*chosen.mechanisms, *([RIVAL] if chosen.engine == "duckdb" else [])):
-            one = ["--engine", chosen.engine, "--one", task, str(path)]
+        for task in (*chosen.mechanisms, RIVAL):
+            one = ["--one", task, str(path)]
             command_line = [sys.executable, "-m", "benchmarks.scale", *one]
             done = subprocess.run(command_line, capture_output=True, text=True, check=False)  # noqa: S603
             found = json.loads(done.stdout) if done.returncode == 0 else {"failed": done.stderr.splitlines()[-1:]}
-            print(json.dumps({"rows": rows, "task": task, "engine": chosen.engine, **found}), flush=True)
+            print(json.dumps({"rows": rows, "task": task, **found}), flush=True)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Location(argparse.Action):
-    """Keeps what was typed beside the path: an address such as s3a://bucket/rows is no path."""
+    """Keeps what was typed beside the path: an address such as s3://bucket/rows is no path."""
 
     def __call__(
         self,

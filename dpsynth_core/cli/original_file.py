@@ -45,12 +45,11 @@ def add_engine_arguments(command: argparse.ArgumentParser) -> None:
     """Where the rows are, if they are not to be read into memory."""
     command.add_argument(
         "--engine",
-        choices=("duckdb", "spark"),
-        help="leave the rows where they are, however many: duckdb for files and databases of this machine, spark for "
-        "Parquet that a cluster reads; default: read the file into memory",
+        choices=("duckdb",),
+        help="leave the rows where they are, however many: files and databases of this machine; default: read the file "
+        "into memory",
     )
-    command.add_argument("--table", help="of a DuckDB database, or of the cluster's catalogue")
-    command.add_argument("--spark-url", help="sc://HOST:15002 for Spark Connect, or a master; default: local[2]")
+    command.add_argument("--table", help="of a DuckDB database")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,15 +71,15 @@ class OriginalFile:
 def opened_table(chosen: argparse.Namespace) -> StreamedTable | None:
     """The original where it is, if an engine was named."""
     if chosen.engine is None:
-        if chosen.spark_url is not None or chosen.table is not None:
-            raise ParameterError("engine", None, allowed="duckdb or spark", remedy="Name it with --engine.")
+        if chosen.table is not None:
+            raise ParameterError("engine", None, allowed="duckdb for a table of a database", remedy="Add --engine.")
         return None
     schema = read_schema(chosen.schema)
     if schema.file is None and not chosen.teaching and chosen.table is None:
         error = DPSynthError("The schema does not declare how the file is laid out. Nothing was charged.")
         error.add_note(_to_paste(FileLayout(format="parquet")))
         raise error
-    return open_table(chosen.location, schema, engine=chosen.engine, table=chosen.table, url=chosen.spark_url)
+    return open_table(chosen.location, schema, engine=chosen.engine, table=chosen.table)
 
 
 def _read(content: bytes, schema: Schema) -> pd.DataFrame:

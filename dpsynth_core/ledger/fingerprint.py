@@ -81,7 +81,7 @@ class CellHasher:
     """Hashes cells so that equal values get equal hashes, whichever type carries them."""
 
     def __init__(self, key: bytes, version: int = 1) -> None:
-        # Not the installation key itself: this one may travel to the machines of a cluster.
+        # Not the installation key itself, so that this one could leave the machine.
         self._key = key if version == 1 else hmac.new(key, f"dpsynth {version}".encode(), hashlib.sha256).digest()
         self._version = version
         self._missing = self._seed("missing")

@@ -84,7 +84,7 @@ class BatchSum(MultisetSum):
 
 
 def multiset_fingerprint(table: pd.DataFrame, key: bytes) -> str:
-    """The name of a table in memory, the same as that of the same table in a file or on a cluster.
+    """The name of a table in memory, the same as that of the same table where it stays in files.
 
     Example:
         >>> table = pd.DataFrame({"age": [31, 45], "smokes": ["yes", None]})

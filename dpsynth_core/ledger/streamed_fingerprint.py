@@ -1,7 +1,7 @@
 """The names of a table whose rows stay where they are: those of its file where it could be uploaded as well.
 
 A file that is small enough to be read into memory has the names that an upload of it has, so that its account is found
-whichever way it is opened. A longer one, a folder, a database or a cluster has the name that one pass gives.
+whichever way it is opened. A longer one, a folder or a database has the name that one pass gives.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a mechanism may ask of private rows, wherever they are.
 
 A mechanism needs counts over cells that it names itself, or sums of whole numbers over all rows, and a few need some
-rows at hand. It asks for no more, so it cannot tell a table in memory from files of any size or from a cluster.
+rows at hand. It asks for no more, so it cannot tell a table in memory from files of any size.
 
 Every question is answered row by row: a ``CellMap`` gives each row its cell and a ``Summand`` gives some rows what they
 add up to, from these rows and public facts alone. Whole numbers are added up, so the answer is the same however the

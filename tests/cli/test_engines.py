@@ -49,7 +49,7 @@ def test_nothing_is_charged_where_something_is_wrong(folder: Path, capsys: pytes
     absent = [word.replace("rows.parquet", "absent.parquet") for word in MAKE]
     assert main([*absent, *ENGINE, "--out", "a.zip"]) == 2
     assert "no file" in capsys.readouterr().err
-    assert main([*MAKE, "--spark-url", "sc://nowhere", "--out", "a.zip"]) == 2
+    assert main([*MAKE, "--table", "people", "--out", "a.zip"]) == 2
     assert "--engine" in capsys.readouterr().err
     mixed_frame().drop(columns="k").to_parquet("rows.parquet")
     assert main([*MAKE, *ENGINE, "--out", "a.zip"]) == 2

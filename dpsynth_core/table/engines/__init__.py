@@ -1,1 +1,1 @@
-"""Where the rows of a private table can be other than in memory: files read by DuckDB, or a Spark cluster."""
+"""Where the rows of a private table can be other than in memory: files and databases, read by DuckDB."""

@@ -10,7 +10,7 @@ from dpsynth_core.table.engines.duckdb_table import DuckDBOptions, open_duckdb
 from dpsynth_core.table.engines.streamed_table import StreamedTable
 from dpsynth_core.table.schema import Schema
 
-Engine: TypeAlias = Literal["duckdb", "spark"]
+Engine: TypeAlias = Literal["duckdb"]
 
 
 def open_table(
@@ -19,19 +19,16 @@ def open_table(
     *,
     engine: Engine = "duckdb",
     table: str | None = None,
-    url: str | None = None,
     **options: Any,
 ) -> StreamedTable:
     """A private table whose rows are not brought into memory: for mechanisms it is like any other.
 
     Args:
-        location: A Parquet file or a folder of them, a text file, or a DuckDB database; for Spark anything that it
-            reads as Parquet.
+        location: A Parquet file or a folder of them, a text file, or a DuckDB database.
         schema: Public facts, with the declared layout of the file.
         engine: What reads the rows.
         table: Of a database.
-        url: Of a Spark cluster: "sc://host:15002" for Spark Connect, or a master such as "local[2]".
-        options: For DuckDB ``memory``, ``threads`` and ``spill``, a folder for what does not fit into memory.
+        options: ``memory``, ``threads`` and ``spill``, a folder for what does not fit into memory.
 
     Raises:
         EngineError: The rows cannot be reached or read.
@@ -39,10 +36,4 @@ def open_table(
     """
     if engine not in get_args(Engine):
         raise ParameterError("engine", engine, allowed=", ".join(get_args(Engine)))
-    if engine == "spark":
-        from dpsynth_core.table.engines.spark_table import open_spark  # noqa: PLC0415  an extra
-
-        return open_spark(os.fspath(location), schema, table=table, url=url)
-    if url is not None:
-        raise ParameterError("url", url, allowed="nothing for the engine 'duckdb'", remedy="Use engine='spark'.")
     return open_duckdb(os.fspath(location), schema, table=table, options=DuckDBOptions(**options))

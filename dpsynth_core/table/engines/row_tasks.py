@@ -1,7 +1,7 @@
 """What is added up in one pass over the rows: whole numbers, so that batches and partitions can be merged in any order.
 
 A task starts an accumulator, to which batches are added. What it holds is a list of arrays of numbers, which travels
-between the machines of a cluster: never as anything that could be executed.
+between processes: never as anything that could be executed.
 """
 
 from __future__ import annotations

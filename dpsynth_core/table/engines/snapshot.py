@@ -66,8 +66,8 @@ def files_at(location: str) -> list[str]:
     """The file at a location, or the Parquet files of a folder by name."""
     if "://" in location:
         raise EngineError(
-            f"DuckDB reads files of this machine here, not {location.partition('://')[0]}:// addresses: that would "
-            "need an extension, and none is downloaded. Mount or copy the files, or use the engine 'spark'."
+            f"Files of this machine are read, not {location.partition('://')[0]}:// addresses: that would "
+            "need an extension, and none is downloaded. Mount or copy the files."
         )
     path = Path(location)
     if path.is_dir():

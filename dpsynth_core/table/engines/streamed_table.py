@@ -113,7 +113,7 @@ class StreamedTable(ABC):
         total = task.start()
         self.run(task, total)
         taken = total.pack()
-        # Partitions of a cluster come back in any order; the rows are in that of the files.
+        # Accumulators may be merged in any order; the rows are in that of the files.
         order = np.argsort(taken[0], kind="stable")
         positions = {}
         for i, column in enumerate(self.schema):
