@@ -34,6 +34,9 @@ Make = Callable[[list[Any]], "pd.Series[Any]"]
 MADE: dict[str, Make] = {
     "type as pandas infers it": lambda cells: pd.Series(cells, name="c"),
     "cells as they are": lambda cells: pd.Series(cells, name="c", dtype=object),
+    "all as text": lambda cells: pd.Series(
+        [None if cell is None else str(cell) for cell in cells], name="c", dtype="str"
+    ),
 }
 
 

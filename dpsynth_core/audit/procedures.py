@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -213,7 +214,12 @@ def label_checks(
 ) -> Iterator[AuditCheck]:
     """The exact loss of the set of named labels, with the scale and the threshold that the code really uses."""
     for budget in granted:
-        for number, counts in enumerate(COUNTS):
+        edge = _least_named(budget)
+        yield audit_check(
+            "enumeration", "estimated labels", f"noise decides, {budget}", edge is not None, "it does not"
+        )
+        at_the_edge = (({"a": edge}, {"a": edge - 1, "b": 1}), ({"a": edge + 1}, {"a": edge, "b": 1})) if edge else ()
+        for number, counts in enumerate((*COUNTS, *at_the_edge)):
             passing = [[_passes(rows, label, budget) for label in "abc"] for rows in counts]
             excess = max(_beyond(passing[i], passing[1 - i], budget.epsilon) for i in range(2))
             detail = f"delta {excess:.3g} of {float(budget.delta):g} at epsilon {float(budget.epsilon):g}"
@@ -238,6 +244,21 @@ def person_checks() -> Iterator[AuditCheck]:
         good = noise.spent == noise.budget.per_row(person)
         detail = "" if good else f"{noise.spent} is charged"
         yield audit_check("claims", "estimated labels", f"{person} row(s) a person", good, detail)
+
+
+def _least_named(budget: Budget) -> int | None:
+    """Rows from which on a label is named where noise changes nothing; None if noise does not decide at all."""
+
+    def named(rows: int, shift: int) -> bool:
+        labels = pd.Series(["a"] * rows, name="c0", dtype=object)
+        with suppress(DPSynthError):
+            discover_categories(labels, epsilon=budget.epsilon, delta=budget.delta, noise=Shifted(budget, shift))
+            return True
+        return False
+
+    if named(200, -1_000) or not named(1, 1_000):
+        return None
+    return next((rows for rows in range(1, 200) if named(rows, 0)), None)
 
 
 def _passes(rows: Mapping[str, int], label: str, budget: Budget) -> float:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from dpsynth_core.audit.checks import QUICK, failures
-from dpsynth_core.audit.procedures import PROCEDURES, Procedure, label_checks, procedure_checks
+from dpsynth_core.audit.procedures import PROCEDURES, Procedure, Shifted, label_checks, procedure_checks
 from dpsynth_core.inference.regression import private
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.table import estimate
@@ -54,6 +54,18 @@ def test_labels_that_are_named_too_early_are_noticed(monkeypatch: pytest.MonkeyP
         return right(epsilon, delta) - 3
 
     monkeypatch.setattr(estimate, "discovery_threshold", early)
+    assert failures(label_checks())
+
+
+def test_labels_that_are_named_by_raw_counts_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever comes back from the source is put aside."""
+    right = Shifted.laplace
+
+    def raw(self: Shifted, values: Any, **price: Any) -> Any:
+        right(self, values, **price)
+        return values
+
+    monkeypatch.setattr(Shifted, "laplace", raw)
     assert failures(label_checks())
 
 
