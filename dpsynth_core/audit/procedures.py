@@ -22,6 +22,7 @@ from dpsynth_core.audit.checks import AuditCheck, Size, audit_check, seed_for
 from dpsynth_core.audit.neighbours import NeighbourPair
 from dpsynth_core.audit.outcomes import log_tail
 from dpsynth_core.audit.overheard import overheard
+from dpsynth_core.audit.prices import underpriced
 from dpsynth_core.audit.replay import same
 from dpsynth_core.audit.shapes import Shape
 from dpsynth_core.errors import DPSynthError
@@ -29,9 +30,10 @@ from dpsynth_core.inference.dp_mann_whitney import release_test
 from dpsynth_core.inference.private_comparison import ComparisonRequest, group_rows
 from dpsynth_core.inference.regression.design import build
 from dpsynth_core.inference.regression.private import functional_mechanism
+from dpsynth_core.mechanisms.pmse import PMSE
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import Noise, SeededNoise
-from dpsynth_core.privacy.primitives import Call, Laplace
+from dpsynth_core.privacy.primitives import Call, Laplace, Metropolis
 from dpsynth_core.privacy.recording import Recorder, Replay, ReplayMismatchError
 from dpsynth_core.table.estimate import discover_categories, estimate_bounds
 from dpsynth_core.table.private_table import PrivateTable
@@ -135,6 +137,7 @@ def procedure_checks(size: Size, root: int, procedures: tuple[Procedure, ...] = 
                     yield from _replayed(procedure, pair, seed, procedure.due(shape))
     yield from label_checks()
     yield from person_checks()
+    yield from walk_price_checks(root)
 
 
 def _replayed(procedure: Procedure, pair: NeighbourPair, root: int, due: Budget) -> Iterator[AuditCheck]:
@@ -293,3 +296,52 @@ def _beyond(first: list[float], second: list[float], epsilon: Fraction) -> float
 
 def _probability(named: list[float], outcome: tuple[bool, ...]) -> float:
     return math.prod(p if passed else 1 - p for p, passed in zip(named, outcome, strict=True))
+
+
+# --------------------------------------------------------------------------------------------------------- random walks
+
+
+WALKS = 12
+"""Pairs of tables on which a walk is begun."""
+
+
+class _WalkReachedError(Exception):
+    """A run has come to its first walk."""
+
+
+class _UpToTheWalk(SeededNoise):
+    """Draws until a walk is asked for."""
+
+    walk: Metropolis | None = None
+
+    def _perform(self, call: Call[Any]) -> Any:
+        if isinstance(call, Metropolis):
+            self.walk = call
+            raise _WalkReachedError
+        return super()._perform(call)
+
+
+def walk_price_checks(root: int) -> Iterator[AuditCheck]:
+    """What a walk is charged and how fast it may climb, before it is walked: its kernel is audited by itself."""
+    shape, budget = Shape(columns=("continuous", "categorical"), rows=6, epsilon="1"), Budget.of(1)
+    mechanism = PMSE(sampler="metropolis", chains=2, steps=200)
+    planned = {stage.label: stage.epsilon for stage in mechanism.plan(shape.schema, shape.rows, budget).stages}
+    problems: list[str] = []
+    moved = 0.0
+    for number in range(WALKS):
+        walks = []
+        for table in shape.near(root + number).tables:
+            noise = _UpToTheWalk(budget, seed_for(root, "walk", number))
+            with suppress(_WalkReachedError):
+                mechanism.fit(table, noise)
+            assert noise.walk is not None  # noqa: S101  a table with a number has parameters to draw
+            walks.append(noise.walk)
+            label = noise.walk.charge.label
+            if sum(charge.budget.epsilon for charge in noise.charges if charge.label == label) != planned[label]:
+                problems.append("not charged as planned")
+            problems += filter(None, [underpriced(noise.walk)])
+        moved = max(moved, walks[0].distance(walks[1]) / float(walks[0].charge.sensitivity))
+    yield audit_check("replay", "random walk", "charged as planned", not problems, "; ".join(dict.fromkeys(problems)))
+    detail = f"{moved:.3f} of what is declared"
+    figures = {"measured": moved, "claimed": 1.0}
+    yield audit_check("sensitivity search", "random walk", "scores where it starts", moved <= 1, detail, **figures)
