@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from dpsynth_core.audit.checks import LAYERS, SUITE_LEVEL, AuditCheck, failures
+from dpsynth_core.audit.generated import GeneratedMistakes
 from dpsynth_core.audit.suite import STATISTICAL, Audit
 
 CAN_AND_CANNOT = """\
@@ -134,10 +135,13 @@ def _mutants(audit: Audit) -> str:
 
 
 def _generated(audit: Audit) -> str:
+    if audit.generated is None:
+        return "None are known to this run: they live with the tests (`python -m tests.audit.mutation`)."
+    return generated_section(audit.generated)
+
+
+def generated_section(found: GeneratedMistakes) -> str:
     """By class, and every survivor with its reason, places with the same reason together."""
-    found = audit.generated
-    if found is None:
-        return "None were tried in this run: they live with the tests (`python -m tests.audit.mutation`)."
     numbers = [(c.name, *map(str, (c.tried, c.stopped, c.harmless, c.harmful, c.caught))) for c in found.classes]
     table = _table(("class", "tried", "does not run", "harmless", "break a guarantee", "caught"), numbers)
     reasons: dict[str, list[str]] = {}

@@ -11,6 +11,7 @@ import pytest
 
 from tests.audit.mutation.edits import ROOT, edits
 from tests.audit.mutation.harness import subjects_for
+from tests.audit.mutation.score import last_score
 from tests.audit.mutation.strangers import STRANGERS
 
 MIN_EDITS = 200
@@ -30,6 +31,12 @@ def test_generated_mistakes_are_many_of_many_kinds_and_each_is_a_program() -> No
 def test_a_planted_mistake_has_its_place_in_the_source(name: str) -> None:
     edit = STRANGERS[name].edit
     ast.parse(edit.applied((ROOT / edit.path).read_text(encoding="utf-8")))
+
+
+def test_nearly_all_generated_mistakes_that_were_tried_are_noticed_and_each_survivor_has_a_reason() -> None:
+    found = last_score()
+    assert found.caught >= 0.95 * found.harmful > 0
+    assert all(why.startswith(("harmless", "missed")) for _, _, why in found.survivors)
 
 
 @pytest.mark.slow

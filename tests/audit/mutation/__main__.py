@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import argparse
 import csv
+import fcntl
 import random
 import zlib
 from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 # Loaded before the package, so that every child has them at once.
 import numba
@@ -63,9 +65,7 @@ def main() -> None:
         verdict = try_edit(edit, thorough=chosen.thorough)
         earlier = float(done[edit.name]["seconds"]) if edit.name in done else 0.0
         row = asdict(replace(verdict, seconds=round(verdict.seconds + earlier, 1)))
-        done = _read(chosen.results)  # another process may have added to it
-        done[edit.name] = {**{key: str(value) for key, value in row.items()}, "thorough": "yes" * chosen.thorough}
-        _write(chosen.results, done)
+        done = _added(chosen.results, {**row, "thorough": "yes" * chosen.thorough})
         print(f"{number} of {len(todo)}: {verdict.outcome} {verdict.layer} {edit.name}", flush=True)
     print(len(todo) - chosen.most, "left;", dict(Counter(row["outcome"] for row in done.values())))
 
@@ -83,11 +83,19 @@ def _read(results: Path) -> dict[str, dict[str, str]]:
         return {row["name"]: row for row in csv.DictReader(file)}
 
 
-def _write(results: Path, done: dict[str, dict[str, str]]) -> None:
-    with results.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS)
-        writer.writeheader()
-        writer.writerows(done.values())
+def _added(results: Path, row: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """The file with one more line, whatever other processes add to it at the same time."""
+    with results.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = _read(results)
+        done[str(row["name"])] = {key: str(value) for key, value in row.items()}
+        fresh = results.with_suffix(".part")
+        with fresh.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, FIELDS, extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(done.values())
+        fresh.replace(results)
+    return done
 
 
 if __name__ == "__main__":

@@ -188,7 +188,8 @@ def _subjects(names: tuple[str, ...], path: str) -> list[Subject]:
 
     known = registered()
     # What all mechanisms share is asked about with one setting of each.
-    return [known[name] if "/mechanisms/" in path else known[name].suggested for name in names]
+    whole = "/mechanisms/" in path
+    return [known[name] if whole or name.startswith("probe") else known[name].suggested for name in names]
 
 
 def _cheap(names: tuple[str, ...], path: str) -> Iterator[Question]:
