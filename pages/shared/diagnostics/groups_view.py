@@ -15,7 +15,7 @@ from dpsynth_core.inference.discovery_risk import DiscoveryRisk
 from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.pair_tests import all_pairs
-from dpsynth_core.inference.stated_risk import RiskVerdict, of_100
+from dpsynth_core.inference.stated_risk import CALIBRATED_FOLLOWS, RiskVerdict, of_100, shown_pvalue
 from dpsynth_core.teaching.false_discovery import replay_false_discovery
 from pages.shared.buttons import clicked
 from pages.shared.comparison.view import show_private_test
@@ -168,8 +168,8 @@ def _show_figures(risk: DiscoveryRisk, as_table: bool) -> None:
             {
                 "groups": f"{pair.levels[0]} and {pair.levels[1]}",
                 "of 100 analysts": of_100(pair.low, pair.high),
-                "p, ordinary": pair.ordinary and pair.ordinary.pvalue,
-                "p, calibrated": pair.calibrated and pair.calibrated.pvalue,
+                "p, ordinary": "nothing to test" if pair.ordinary is None else shown_pvalue(pair.ordinary.pvalue),
+                "p, calibrated": _calibrated(pair),
             }
             for pair in risk.pairs
         ]
@@ -182,6 +182,15 @@ def _show_figures(risk: DiscoveryRisk, as_table: bool) -> None:
                 st.markdown(f"**{heading}**")
                 plain_list(f"{advice.title}: {of_100(advice.low, advice.high)} of 100" for advice in listed)
         show_chart(risk_chart(risk), key="risk", as_table=as_table)
+
+
+def _calibrated(pair: DiscoveryRisk) -> str:
+    """Its p-value, or that there is none."""
+    if pair.calibrated is not None:
+        return shown_pvalue(pair.calibrated.pvalue)
+    if pair.ordinary is None:
+        return "nothing to test"
+    return "with the next figure" if pair.problem == CALIBRATED_FOLLOWS else "cannot be told"
 
 
 def _show_own(work: TableWork, run: RunRecord, key: RiskKey) -> None:
