@@ -147,8 +147,8 @@ STRANGERS: dict[str, Stranger] = {
     "rounds grow by the raw misfit": Stranger(
         mistake="Whether a round found something new is decided by raw counts.",
         path=f"{CORE}/mechanisms/private_pgm/rounds.py",
-        before="        if moved <= MEAN_ERROR * std * noisy.size:\n",
-        after="        if self._misfit(chosen, expected) <= MEAN_ERROR * std * noisy.size:\n",
+        before="        if moved <= MEAN_ERROR",
+        after="        if self._misfit(chosen, expected) <= MEAN_ERROR",
     ),
     "an estimated range is tightened to the rows": Stranger(
         mistake="An estimated range ends where the rows end.",
