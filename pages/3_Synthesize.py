@@ -31,8 +31,11 @@ with errors_shown("Please correct the parameters on the Mechanism page."):
     ask_options(session, schema, n)
     config = session.settings.config(schema, n, teaching=session.mode == "teaching")
     missing = show_summary(session, config, schema, n)
-    show_forecast(session, config, begin=True)
+    above = st.container()
+    # First: a forecast that begins draws the page anew, and the button would still be for the settings before.
     ask_to_run(session, config, missing)
+    with above:
+        show_forecast(session, config, begin=True)
     ask_selection(session, schema, n)
 ask_comparison(session, schema)
 
