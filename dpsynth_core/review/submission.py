@@ -18,6 +18,7 @@ from typing import Any, Literal
 from dpsynth_core.errors import DPSynthError, LedgerError
 from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.ledger.decisions import DecisionStore
+from dpsynth_core.ledger.declarations import DeclarationStore
 from dpsynth_core.ledger.ledger import Ledger
 from dpsynth_core.ledger.paid_comparison import PaidComparison
 from dpsynth_core.ledger.settings import Settings
@@ -32,6 +33,7 @@ from dpsynth_core.review.thresholds import Thresholds
 from dpsynth_core.runs.configuration import RunResult
 from dpsynth_core.runs.stored_run import load_release
 from dpsynth_core.table.json_text import read_json
+from dpsynth_core.table.schema import Schema
 
 MAX_MESSAGE = 2_000
 """Characters of what an analyst writes to the reviewers."""
@@ -92,7 +94,7 @@ def submit(
         ticket: It is handed in once.
         report: The internal review report.
         comparisons: Private tests that are to be published with it.
-        declared_by: Who answers for the public facts.
+        declared_by: Who answers for the public facts where the ledger does not say.
         message: To the reviewers.
 
     Raises:
@@ -105,6 +107,8 @@ def submit(
     publication, tests = replace(publication, published=None), tuple(comparisons)
     account = _account(ledger, fingerprint)
     outcome = _outcome(account, charge, settings, tests, declared_by)
+    declared_by = _declarer(ledger, account.fingerprint, outcome.schema) or declared_by
+    outcome = replace(outcome, schema=replace(outcome.schema, declared_by=declared_by))
     bundle = release_bundle(outcome, publication)
     case = {
         "checks": [asdict(check) for check in checks.checks],
@@ -273,6 +277,14 @@ def _outcome(
     made = load_release(stored, settings)
     made = replace(made, schema=replace(made.schema, declared_by=declared_by))
     return made.with_comparisons(tests) if tests else made
+
+
+def _declarer(ledger: Ledger, fingerprint: str, schema: Schema) -> str:
+    """Who has put these facts on record; empty where people do not sign in."""
+    known = DeclarationStore(ledger).facts(fingerprint) if ledger.by.signed_in else None
+    if known is None or not set(schema.names) <= set(known.schema.names):
+        return ""
+    return known.by.name if known.schema.select(schema.names) == schema.unsigned() else ""
 
 
 def _packed(case: Mapping[str, Any], report: bytes | None) -> bytes:

@@ -345,6 +345,20 @@ def test_a_release_with_missing_evidence_cannot_be_submitted(settings: Settings)
         )
 
 
+def test_reviewers_are_told_which_steward_has_declared_the_facts(settings: Settings) -> None:
+    """Not what the analyst typed: the ledger knows."""
+    charge = made(settings)
+    DeclarationStore(installed_ledger(settings, by=STEWARD)).declare_facts(TABLE, outcome().schema)
+    one = submitted(settings, charge)
+    case = open_case(installed_ledger(settings, by=REVIEWER), settings, one)
+    assert case.outcome.schema.declared_by == "sue"
+    other = replace(outcome().schema, rows_per_person=3)
+    DeclarationStore(installed_ledger(settings, by=STEWARD)).declare_facts(TABLE, other)
+    later = submitted(settings, charge, title="Clinic, again", ticket="u")
+    case = open_case(installed_ledger(settings, by=REVIEWER), settings, later)
+    assert case.outcome.schema.declared_by == "", "these are not the facts on record any more"
+
+
 def test_analysts_use_the_facts_that_a_steward_has_declared(settings: Settings) -> None:
     made(settings)
     schema = outcome().schema
