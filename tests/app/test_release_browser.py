@@ -42,12 +42,12 @@ def survey(seed: int, rows: int = 400) -> bytes:
 
 
 def decide(page: Page, choice: str, note: str) -> Page:
-    quiet(page).get_by_role("radio", name=choice).press("Space")
+    quiet(page).get_by_role("radio", name=choice, exact=True).press("Space")
     fill_in(page.get_by_role("textbox", name="Reviewer's name"), "Ada Reviewer")
     fill_in(page.get_by_role("textbox", name="Note: why?"), note)
     press(page, "Record the decision")
     # The form begins afresh once the decision is on record.
-    expect(page.get_by_role("radio", name=choice)).not_to_be_checked()
+    expect(page.get_by_role("radio", name=choice, exact=True)).not_to_be_checked()
     return quiet(page)
 
 
@@ -122,6 +122,6 @@ def test_a_fact_read_from_the_data_follows_into_the_review(visit: Visit) -> None
     expect(page.get_by_text("No. This cannot be released as private.")).to_be_visible()
     expect(page.get_by_text("Read from the data: smokes, age, visits.").first).to_be_visible()
     expect(page.get_by_text("There is no release bundle.")).to_be_visible()
-    quiet(page).get_by_role("radio", name="Approve").press("Space")
+    quiet(page).get_by_role("radio", name="Approve", exact=True).press("Space")
     expect(page.get_by_text("this cannot be overruled").first).to_be_visible()
     expect(page.get_by_role("button", name="Record the decision")).to_be_disabled()
