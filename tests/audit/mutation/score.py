@@ -35,8 +35,8 @@ that was done. `tests/audit/mutation/__init__.py` says why no general mutation t
 guarantee are left out, with the reason, in `edits.py`. The order is random within two groups: first the classes that
 can hardly be harmless, then data for facts, single steps and clipping, of which few were tried.
 
-The last deep audit (`audit.md`) is of older source: layers that were added since, for what leaves, refusals and prices,
-and cells in memory, run with `make test` but are not on that page.
+The last deep audit ([its page](audit.md)) is of older source: layers that were added since, for what leaves, refusals
+and prices, and cells in memory, run with `make test` but are not on that page.
 
 A mistake counts if it breaks a guarantee. Those after which nothing runs release nothing, and those that change nothing
 that a guarantee is about are listed below with the reason.
