@@ -83,6 +83,7 @@ def test_a_picture_renamed_to_a_table_is_refused_in_words(visit: Visit) -> None:
     expect(page.get_by_role("heading", name="The table")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_typing_into_the_editor_changes_the_verdict_and_survives_leaving(visit: Visit) -> None:
     page = release_with(visit(), csv_of("age", "weight"))
     guarantee(page, "void")

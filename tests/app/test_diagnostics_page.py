@@ -372,6 +372,7 @@ def test_classifiers_follow_the_target_in_a_worker() -> None:
     assert diagnostic.label == "group", "later comparisons begin with it"
 
 
+@pytest.mark.slow
 def test_all_twelve_classifiers_can_be_asked_for_and_cancelled() -> None:
     session = ready("teaching", 0.1, 10.0)
     session.work.compared = [1, 2]

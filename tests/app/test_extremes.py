@@ -42,7 +42,7 @@ def test_pages_are_drawn_for_tables_at_the_edge(name: str) -> None:
     drawn(loaded(TABLES[name]), "1_Data", "2_Mechanism", "3_Synthesize", "5_Tradeoffs")
 
 
-@pytest.mark.parametrize("epsilon", ["0.000001", "1000000"])
+@pytest.mark.parametrize("epsilon", ["0.000001", pytest.param("1000000", marks=pytest.mark.slow)])
 def test_pages_are_drawn_for_every_mechanism_at_tiny_and_huge_epsilon(epsilon: str) -> None:
     session = loaded(PLAIN)
     session.settings.epsilon = epsilon

@@ -91,6 +91,7 @@ def test_skipping_goes_on_where_the_plan_is_not_red() -> None:
     assert not session_of(app).work.skipping
 
 
+@pytest.mark.slow
 def test_a_plan_that_has_changed_is_not_judged_by_the_old_forecast() -> None:
     session = Session()
     load_example(session, "wine")

@@ -34,6 +34,7 @@ def picture(page: Page) -> Locator:
     return page.get_by_test_id("stPlotlyChart").first
 
 
+@pytest.mark.slow
 def test_a_lesson_is_asked_revealed_and_restored_by_its_link(visit: Visit, new_context: Any) -> None:
     page = visit()
     go(page, "Trade-offs")

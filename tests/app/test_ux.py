@@ -121,6 +121,7 @@ def test_every_page_is_accessible_and_every_chart_readable(visit: Visit, scheme:
     assert compared >= 3
 
 
+@pytest.mark.slow
 def test_what_was_spent_is_shown_everywhere_and_never_falls(visit: Visit) -> None:
     page = release_with(visit(), csv_of("age", "weight"))
     fill_in(page.get_by_role("spinbutton", name="Total epsilon"), "20")
@@ -168,6 +169,7 @@ def test_a_reload_restores_table_settings_and_results(visit: Visit) -> None:
     expect(page.get_by_text("20,000 rows, 3 columns")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_next_lists_what_is_missing_until_nothing_is(visit: Visit) -> None:
     page = press(visit(), "Use my own table")
     onward = page.get_by_role(

@@ -86,6 +86,7 @@ def test_a_plan_is_compared_applied_and_its_total_opened_with_enter(visit: Visit
     expect(page.get_by_role("slider").first).to_have_attribute("aria-valuetext", "2")
 
 
+@pytest.mark.slow
 def test_the_first_example_has_a_button_for_the_same_with_few_rows(visit: Visit) -> None:
     page = press(visit(), "Try an example")
     example = EXAMPLES[FIRST]
@@ -112,6 +113,7 @@ def test_the_first_example_succeeds_and_with_few_rows_it_does_not(visit: Visit) 
     expect(page.get_by_text("More epsilon: less privacy, better data.")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_hopeless_estimate_is_not_offered_and_says_what_it_would_take(visit: Visit) -> None:
     page = release_with(visit(), csv_of("age", "weight"))
     press(page, "Open the account")
@@ -282,6 +284,7 @@ def test_a_table_far_from_its_original_says_why_and_what_would_help(visit: Visit
 # For teachers
 
 
+@pytest.mark.slow
 def test_a_presentation_is_large_dark_on_light_and_keeps_what_was_shown(visit: Visit, context: BrowserContext) -> None:
     page = visit()
     page.emulate_media(color_scheme="dark")

@@ -99,7 +99,11 @@ def test_a_single_release_by_counts() -> None:
     assert nothing.pvalue > 0.01
 
 
-@pytest.mark.parametrize("mechanism", [KDTree(), PerturbedHistogram()], ids=["kd_tree", "perturbed"])
+@pytest.mark.parametrize(
+    "mechanism",
+    [pytest.param(KDTree(), marks=pytest.mark.slow), PerturbedHistogram()],
+    ids=["kd_tree", "perturbed"],
+)
 def test_a_single_release_by_running_the_mechanism(mechanism: Mechanism) -> None:
     given = release(mechanism, extra=True, epsilon=20)
     table = given.sample()

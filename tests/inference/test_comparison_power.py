@@ -131,6 +131,7 @@ def test_the_private_tests_power_is_that_of_the_experiment() -> None:
     assert power.released.estimate > 0.5
 
 
+@pytest.mark.slow
 def test_more_epsilon_finds_more_on_both_sides_and_the_sentence_says_which_is_better() -> None:
     little, much = comparison_power(question(epsilon="0.05")), comparison_power(question(epsilon="20"))
     assert little.private.estimate < 0.3
