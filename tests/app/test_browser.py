@@ -152,6 +152,7 @@ def test_every_estimate_is_announced_and_paid_for_once(visit: Visit) -> None:
     expect(dialog.get_by_role("button", name="Spend it")).to_be_disabled()
 
 
+@pytest.mark.slow
 def test_names_from_a_file_stay_names(visit: Visit) -> None:
     page = visit()
     page.on("dialog", lambda dialog: pytest.fail(f"A name ran as code: {dialog.message}"))

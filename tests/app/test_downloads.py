@@ -77,6 +77,7 @@ def cookie_of(page: Page) -> str:
     return f"_streamlit_xsrf={value}"
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_a_download_is_for_the_browser_of_its_session_only(visitors: Visit) -> None:
     mine, other = visitors(), visitors()

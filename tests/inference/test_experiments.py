@@ -93,6 +93,7 @@ def test_a_cancel_is_heard() -> None:
             error_rates(mechanism, epsilon=1, n=60, reps=50, progress=cancel)
 
 
+@pytest.mark.slow
 def test_any_mechanism_can_be_tried_over_processes() -> None:
     by_processes = error_rates(KDTree(), epsilon=1, n=80, reps=12, workers=2, bins=10)
     in_line = error_rates(KDTree(), epsilon=1, n=80, reps=12, workers=1, bins=10)
