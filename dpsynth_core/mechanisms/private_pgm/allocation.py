@@ -63,7 +63,9 @@ class Allocation:
     bins: int
     """Bins of a numeric column, at most."""
     groups: int
-    """Groups of a column in a round, at most."""
+    """Groups of a numeric column in a round, at most."""
+    label_groups: int
+    """Groups of a column of labels in a round, at most."""
     look: Fraction
     """Share of each look that finds a numeric column's bins."""
     columns: Mapping[str, Fraction]
@@ -117,6 +119,7 @@ def allocate(
         SELECT_SETS: selecting,
         COUNT_SETS: of[COUNT_SETS] - selecting,
     }
+    label_groups = groups
     if groups is None:
         share = stages[COUNT_SETS] / max(1, first)
         cells = n / (PAIR_ROWS_PER_STD * expected_std(share, budget)) if share else 1.0
@@ -124,6 +127,7 @@ def allocate(
     return Allocation(
         bins=bins,
         groups=groups,
+        label_groups=label_groups or max(groups, LABEL_GROUPS),
         look=of[FIND_BINS] / max(1, looks),
         columns=_split(of[COUNT_COLUMNS], weights),
         rounds=of[COUNT_SETS],

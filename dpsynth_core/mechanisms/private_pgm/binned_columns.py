@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray, IntArray
-from dpsynth_core.mechanisms.private_pgm.allocation import COUNT_COLUMNS, FIND_BINS, LABEL_GROUPS, Allocation
+from dpsynth_core.mechanisms.private_pgm.allocation import COUNT_COLUMNS, FIND_BINS, Allocation
 from dpsynth_core.mechanisms.private_pgm.bins import Bins, adaptive_bins, passes_needed, starting_axis
 from dpsynth_core.mechanisms.private_pgm.denoise import category_counts, ordered_counts
 from dpsynth_core.mechanisms.private_pgm.estimation import Measurement
@@ -79,7 +79,7 @@ def measure_column(bins: Bins, slots: IntArray, n: int, measurer: Measurer, allo
     values = noisy.astype(np.float64)
     ordered = column.is_numeric
     counts = ordered_counts(values, bins.widths, std, n) if ordered else category_counts(values, std, n)
-    max_groups = allocation.groups if ordered else max(allocation.groups, LABEL_GROUPS)
+    max_groups = allocation.groups if ordered else allocation.label_groups
     groups = group_bins(bins, counts, max_groups)
     return BinnedColumn(bins=bins, counts=counts, groups=groups, std=std, levels=_levels(bins, counts, groups))
 

@@ -79,7 +79,8 @@ class PrivatePGM(Mechanism):
     rounds: int | None = setting(None, advanced=True)
     """Rounds that the budget is laid out for. None: from the columns, the rows and epsilon; there may be none."""
     groups: int | None = setting(None, title="Groups per column in a pair", advanced=True)
-    """Maximum number of groups of a column when it is counted with others. None: as many as the noise allows."""
+    """Maximum number of groups of a column when it is counted with others. None: of numbers as many as the noise
+    allows, of labels 16."""
     kind_of_noise: Literal["matching", "laplace", "gaussian"] = setting("matching", advanced=True, labels=NOISES)
     """Laplace noise is pure epsilon. Gaussian noise needs a delta greater than zero and is smaller for many columns."""
     placement: Literal["uniform", "centre"] = setting("uniform", advanced=True, labels=PLACEMENTS)
@@ -102,7 +103,7 @@ class PrivatePGM(Mechanism):
             reason = (
                 f"{columns} single column(s) are counted with up to {allocation.bins} bins for numbers, then about "
                 f"{allocation.first} times a pair that the model still misses, with at most {allocation.groups} groups "
-                "per column, as fine as the noise allows."
+                f"for numbers and {allocation.label_groups} for labels, as fine as the noise allows."
             )
         else:
             reason = f"{columns} single column(s) are counted, with up to {allocation.bins} bins for numbers."
@@ -126,7 +127,7 @@ class PrivatePGM(Mechanism):
             return ""
         parts = [
             f"about {mixed.first} counts of pairs instead of {pure.first or 'none'}",
-            f"up to {mixed.groups} groups per column" + (f" instead of {pure.groups}" if pure.first else ""),
+            f"up to {mixed.groups} groups for numbers" + (f" instead of {pure.groups}" if pure.first else ""),
         ]
         if mixed.bins != pure.bins:
             parts.append(f"up to {mixed.bins} bins for numbers instead of {pure.bins}")
