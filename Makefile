@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # Compiled tests are kept between runs, which halves the time until the first of them starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-all test-postgres test-sign-in test-package checks audit lint types loops doctests bench papers pictures clean
+.PHONY: run test test-all test-postgres test-sign-in test-package test-container checks audit lint types loops doctests bench papers pictures clean
 
 run: $(STAMP)-run
 	$(BIN)/streamlit run app.py
@@ -21,13 +21,17 @@ test-all: checks
 test-postgres: $(STAMP)-dev
 	$(BIN)/pytest tests/ledger/test_postgresql.py
 
-# Four people in four browsers, with an identity provider that the tests start.
+# Four people in four browsers, with an identity provider that the tests start, and through the proxy that we ship.
 test-sign-in: $(STAMP)-dev
-	$(BIN)/pytest tests/app/test_sign_in.py tests/app/test_sign_in_browser.py
+	$(BIN)/pytest tests/app/test_sign_in.py tests/app/test_sign_in_browser.py tests/app/test_sign_in_proxy.py
 
 # Builds the wheel, installs it in a clean environment and starts it; takes minutes, most of them for installing.
 test-package: $(STAMP)-dev
-	$(BIN)/pytest tests/package
+	$(BIN)/pytest tests/package/test_wheel.py
+
+# Builds and starts the image; needs buildah, and root with debootstrap where no registry of images can be reached.
+test-container: $(STAMP)-dev
+	$(BIN)/pytest tests/package/test_container.py
 
 # Fresh seeds, which are logged; the page and the summary that the app shows are written anew.
 audit: $(STAMP)-dev

@@ -51,7 +51,7 @@ def run(chosen: argparse.Namespace) -> None:
         _print(compare_privately(private, request))
         say(NOTHING_CHARGED)
         return
-    payer = Payer.of(original.content)
+    payer = Payer.of(chosen, original.content)
     check_publishable(private.schema, request.claim(schema), payer.estimates())
     if not chosen.again:
         _check_new(payer, (chosen.value, chosen.group, question.levels))

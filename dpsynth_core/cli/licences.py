@@ -30,6 +30,8 @@ class Package:
     name: str
     version: str
     licence: str
+    is_expression: bool
+    """Whether that is an SPDX expression, as newer packages state it."""
     needs: tuple[str, ...]
     """Installed packages that it needs, by their canonical names."""
 
@@ -70,7 +72,11 @@ def packages() -> tuple[Package, ...]:
         needed = [each for each in needed if _is_installed(each.name)]
         names = {canonicalize_name(each.name) for each in needed} | set(found[name].needs if name in found else ())
         found[name] = Package(
-            name=known.metadata["Name"], version=known.version, licence=_licence(known), needs=tuple(sorted(names))
+            name=known.metadata["Name"],
+            version=known.version,
+            licence=_licence(known),
+            is_expression=_expression(known) is not None,
+            needs=tuple(sorted(names)),
         )
         waiting += [(canonicalize_name(each.name), each.extras) for each in needed]
     return tuple(found[name] for name in sorted(found))
@@ -95,7 +101,9 @@ def bill_of_materials(found: tuple[Package, ...]) -> dict[str, Any]:
                 "name": each.name,
                 "version": each.version,
                 "purl": each.reference,
-                "licenses": [{"license": {"name": each.licence}}],
+                "licenses": [
+                    {"expression": each.licence} if each.is_expression else {"license": {"name": each.licence}}
+                ],
             }
             for each in found
         ],
@@ -151,11 +159,16 @@ def _is_installed(name: str) -> bool:
     return True
 
 
+def _expression(known: metadata.Distribution) -> str | None:
+    stated = known.metadata.get_all("License-Expression")
+    return str(stated[0]) if stated else None
+
+
 def _licence(known: metadata.Distribution) -> str:
     """As the package states it: an SPDX expression, else its classifiers, else the first line of its own text."""
-    about = known.metadata
-    if expression := about.get_all("License-Expression"):
-        return str(expression[0])
+    about, expression = known.metadata, _expression(known)
+    if expression is not None:
+        return expression
     marks = [line.split(" :: ")[-1] for line in about.get_all("Classifier") or () if line.startswith("License ::")]
     if marks:
         return ", ".join(marks)

@@ -11,14 +11,16 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from dpsynth_core.cli.terminal import hint, read_schema
-from dpsynth_core.errors import DPSynthError, IntakeError, ParameterError
-from dpsynth_core.ledger.accounts import Account, Details
-from dpsynth_core.ledger.file_fingerprint import file_fingerprints
+from dpsynth_core.errors import DPSynthError, IntakeError, LedgerError, ParameterError
+from dpsynth_core.ledger.accounts import VERSION, Account, Details
+from dpsynth_core.ledger.declarations import DeclarationStore, NearAccountError
+from dpsynth_core.ledger.file_fingerprint import file_fingerprints, file_sketch
 from dpsynth_core.ledger.ledger import Ledger, installed_ledger
 from dpsynth_core.ledger.ledger_charge import LedgerCharge
 from dpsynth_core.ledger.people import at_the_shell
+from dpsynth_core.ledger.row_sketch import RowSketch
 from dpsynth_core.ledger.settings import Settings
-from dpsynth_core.ledger.streamed_fingerprint import streamed_fingerprints
+from dpsynth_core.ledger.streamed_fingerprint import streamed_fingerprints, streamed_sketch
 from dpsynth_core.privacy.budget import Budget, format_amount
 from dpsynth_core.table.engines.open import open_table
 from dpsynth_core.table.engines.streamed_table import StreamedTable
@@ -27,6 +29,8 @@ from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.readers.read import file_content, guess_layout, read_cells
 from dpsynth_core.table.schema import Schema
 
+SHORT_NAME = 12
+"""Characters of an account's name that are printed."""
 NOTHING_CHARGED = "No account was charged: --teaching is for public or simulated data only."
 
 
@@ -38,6 +42,17 @@ def add_account_arguments(command: argparse.ArgumentParser) -> None:
         "account of a new data set covers this run and nothing more",
     )
     command.add_argument("--budget-delta", help="the account's total delta; default: what this run needs")
+    command.add_argument(
+        "--share-account",
+        metavar="ACCOUNT",
+        help="the table is another version of one that has an account: charge that one, from now on; its name, or how "
+        "it begins, is printed where most rows of a new table have an account",
+    )
+    command.add_argument(
+        "--separate-account",
+        action="store_true",
+        help="open an account although most rows are in a table that has one: these are other people",
+    )
     command.add_argument("--teaching", action="store_true", help="the data are public or simulated: charge nothing")
 
 
@@ -119,23 +134,42 @@ class Payer:
 
     ledger: Ledger
     fingerprint: str
+    """Of the account."""
+    table: str
+    """The table's own; another one where it shares the account of another version."""
+    sketch: Callable[[], RowSketch]
+    """Of the table's rows, by which its versions are recognised."""
 
     @classmethod
-    def of(cls, content: bytes) -> Payer:
+    def of(cls, chosen: argparse.Namespace, content: bytes) -> Payer:
         """Where the file's account is, or will be."""
-        return cls._of(lambda key: file_fingerprints(content, key))
+        return cls._of(chosen, lambda key: file_fingerprints(content, key), lambda key: file_sketch(content, key))
 
     @classmethod
-    def of_table(cls, table: StreamedTable) -> Payer:
+    def of_table(cls, chosen: argparse.Namespace, table: StreamedTable) -> Payer:
         """The same for a table that stays where it is."""
-        return cls._of(lambda key: streamed_fingerprints(table, key))
+        return cls._of(chosen, lambda key: streamed_fingerprints(table, key), lambda key: streamed_sketch(table, key))
 
     @classmethod
-    def _of(cls, names: Callable[[bytes], tuple[str, ...]]) -> Payer:
+    def _of(
+        cls,
+        chosen: argparse.Namespace,
+        names: Callable[[bytes], tuple[str, ...]],
+        sketch: Callable[[bytes], RowSketch],
+    ) -> Payer:
         settings = Settings.from_environment()
         key = settings.installation_key()
         ledger = installed_ledger(settings, by=at_the_shell())
-        return cls(ledger=ledger, fingerprint=ledger.known_name(names(key)))
+        account, own = ledger.locate(names(key))
+        if chosen.share_account is not None:
+            named = _named_account(ledger, chosen.share_account)
+            if ledger.account(account) is not None and account != named:
+                raise LedgerError(
+                    "This table is charged to another account already, which cannot be changed. Nothing was charged. "
+                    "Leave out --share-account."
+                )
+            account = named
+        return cls(ledger=ledger, fingerprint=account, table=own, sketch=lambda: sketch(key))
 
     @property
     def account(self) -> Account | None:
@@ -148,30 +182,45 @@ class Payer:
 
     def open_account(self, chosen: argparse.Namespace, schema: Schema, needed: Budget, *, label: str) -> str:
         """See that there is an account for this table and this unit of protection; what to know about it."""
-        account = self.account
-        if chosen.budget is not None or account is None:
-            # Without a stated total the account gets the strictest one: what this run costs, and no second look.
-            delta = needed.delta if chosen.budget_delta is None else chosen.budget_delta
-            total = needed if chosen.budget is None else Budget.of(chosen.budget, delta)
-            unit = schema.rows_per_person
-            self.ledger.open_account(self.fingerprint, total=total, label=label[:200], rows_per_person=unit)
-            if chosen.budget is not None:
-                return ""
-            return "No --budget was given, so the account was opened for this run alone: nothing more can be spent."
-        if account.rows_per_person != schema.rows_per_person:
+        account, unit = self.account, schema.rows_per_person
+        if account is not None and account.rows_per_person != unit:
             raise ParameterError(
                 "rows_per_person",
-                schema.rows_per_person,
+                unit,
                 allowed=f"{account.rows_per_person}, as in the account",
                 remedy="Correct it in the schema.",
             )
-        return ""
+        store = DeclarationStore(self.ledger)
+        if chosen.share_account is not None and self.table != self.fingerprint:
+            store.attach(self.fingerprint, self.table)
+        if account is not None and chosen.budget is None:
+            store.remember_rows(self.fingerprint, self.table, self.sketch)
+            return ""
+        # Without a stated total the account gets the strictest one: what this run costs, and no second look.
+        delta = needed.delta if chosen.budget_delta is None else chosen.budget_delta
+        total = needed if chosen.budget is None else Budget.of(chosen.budget, delta)
+        try:
+            store.open_account(
+                self.fingerprint,
+                self.sketch,
+                total=total,
+                label=label[:200],
+                rows_per_person=unit,
+                apart=chosen.separate_account,
+            )
+        except NearAccountError as error:
+            error.add_note(_near_accounts(error))
+            raise
+        if chosen.budget is not None:
+            return ""
+        return "No --budget was given, so the account was opened for this run alone: nothing more can be spent."
 
     def charge(
         self, budget: Budget, *, purpose: str, details: Details | None = None
     ) -> contextlib.AbstractContextManager[LedgerCharge]:
         """Charge the account for a block."""
-        return self.ledger.charge(self.fingerprint, budget, purpose=purpose, details=details)
+        version = {} if self.table == self.fingerprint else {VERSION: self.table}
+        return self.ledger.charge(self.fingerprint, budget, purpose=purpose, details={**(details or {}), **version})
 
     def balance(self) -> str:
         """What is left, in words."""
@@ -181,3 +230,32 @@ class Payer:
         epsilon = f"epsilon {format_amount(left.epsilon, up=False)} of {format_amount(total.epsilon)}"
         delta = f"delta {format_amount(left.delta, up=False)} of {format_amount(total.delta)}"
         return f"Left in the account: {epsilon}, {delta}."
+
+
+def _named_account(ledger: Ledger, begin: str) -> str:
+    """The one account whose name begins like this."""
+    found = [each for each in DeclarationStore(ledger).accounts() if each.fingerprint.startswith(begin)]
+    if len(found) != 1 or len(begin) < SHORT_NAME:
+        raise ParameterError(
+            "--share-account",
+            begin,
+            allowed=f"the first {SHORT_NAME} or more characters of one account's name",
+            remedy="Run the command without it: the names of accounts that share rows with this table are printed.",
+        )
+    return found[0].fingerprint
+
+
+def _near_accounts(error: NearAccountError) -> str:
+    lines = [
+        f"{near.account.fingerprint[:SHORT_NAME]}  {near.account.label or 'a table'}, opened "
+        f"{near.account.created:%Y-%m-%d}: about {near.share:.0%} of the smaller table's rows are in both; epsilon "
+        f"{format_amount(near.account.left.epsilon, up=False)} of {format_amount(near.account.total.epsilon)} left"
+        for near in error.near
+    ]
+    return "\n".join(
+        [
+            *lines,
+            "If this is a corrected or extended version of that table, add --share-account with the account's name. "
+            "This cannot be undone. If these are other people, add --separate-account.",
+        ]
+    )

@@ -102,9 +102,9 @@ def _original(
     """The rows, in memory or where they are, what is public about them, and who pays."""
     streamed = opened_table(chosen)
     if streamed is not None:
-        return streamed, streamed.schema, streamed.n, lambda: Payer.of_table(streamed)
+        return streamed, streamed.schema, streamed.n, lambda: Payer.of_table(chosen, streamed)
     original = OriginalFile.read(chosen)
-    return original.table, original.schema, len(original.table), lambda: Payer.of(original.content)
+    return original.table, original.schema, len(original.table), lambda: Payer.of(chosen, original.content)
 
 
 def _label(chosen: argparse.Namespace) -> str:

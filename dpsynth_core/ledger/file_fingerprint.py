@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from dpsynth_core.errors import IntakeError
 from dpsynth_core.ledger.fingerprint import fingerprint
 from dpsynth_core.ledger.multiset_fingerprint import multiset_fingerprint
+from dpsynth_core.ledger.row_sketch import RowSketch, sketch_rows, with_lines
 from dpsynth_core.table.file_layout import DEFAULT_MISSING, FileLayout, layout_of
 from dpsynth_core.table.readers.read import read_cells
 
@@ -54,6 +55,20 @@ def text_lines(data: bytes) -> pd.Series[Any]:
     """The lines of a text, whatever its encoding: every byte is a character."""
     lines = data.decode("latin-1").split("\n")
     return pd.Series([line.removesuffix("\r") for line in lines[: -1 if not lines[-1] else None]], dtype="str")
+
+
+def file_sketch(data: bytes, key: bytes) -> RowSketch:
+    """By which a file that shares most of its rows with another is recognised, however its layout is declared."""
+    try:
+        table = read_cells(data, None)
+    except IntakeError:
+        return with_lines(RowSketch(parts={}), [text_lines(data)], key)
+    layout = layout_of(table.attrs)
+    assert layout is not None  # noqa: S101  every table from a file has one
+    if layout.format == "parquet":
+        return sketch_rows(table, key)
+    lines = [text_lines(data)] if layout.format == "text" else []
+    return sketch_rows(_typed_table(data, table, layout), key, lines=lines)
 
 
 def _first_fingerprints(data: bytes, key: bytes) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import contextlib
 import json
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -98,8 +98,24 @@ class Ledger:
             self._head.advance(last)  # a crash may have left it behind
         return last
 
-    def open_account(self, fingerprint: str, *, total: Budget, label: str = "", rows_per_person: int = 1) -> Account:
-        """The account of a data set, opened with ``total`` if there is none yet."""
+    def open_account(
+        self,
+        fingerprint: str,
+        *,
+        total: Budget,
+        label: str = "",
+        rows_per_person: int = 1,
+        opened: Callable[[LedgerTransaction], None] | None = None,
+    ) -> Account:
+        """The account of a data set, opened with ``total`` if there is none yet.
+
+        Args:
+            fingerprint: Of the data set.
+            total: What may be spent in all.
+            label: What people call it.
+            rows_per_person: The unit of protection.
+            opened: Called in the transaction that opens it; if it raises, no account is opened.
+        """
         _check_text(fingerprint=fingerprint)
         if rows_per_person < 1:
             raise ParameterError("rows_per_person", rows_per_person, allowed="a whole number, at least 1")
@@ -114,6 +130,8 @@ class Ledger:
                     entry.declare(
                         fingerprint, "account", details={"epsilon": terms["epsilon"], "delta": terms["delta"]}
                     )
+                if opened is not None:
+                    opened(entry)
         with self.reading() as connection:
             account = self._require(connection, fingerprint)
         if (account.total, account.rows_per_person) == (total, rows_per_person):

@@ -15,9 +15,9 @@ from dpsynth_core.ledger.chain import Chain, Link, RecordKind
 from dpsynth_core.ledger.people import Person, Role
 from dpsynth_core.ledger.tables import DECLARATIONS
 
-DeclarationKind: TypeAlias = Literal["sign-in", "account", "facts", "table", "rows"]
+DeclarationKind: TypeAlias = Literal["sign-in", "account", "facts", "table", "rows", "apart"]
 """That sign-in is in force; an account with its total; public facts; a table that shares an account; a sketch of the
-rows of a table."""
+rows of a table; that a table which shares rows with others is about other people."""
 
 
 @dataclass(kw_only=True)

@@ -26,7 +26,8 @@ import pandas as pd
 
 import dpsynth_core
 from dpsynth_core.errors import DPSynthError, IntakeError
-from dpsynth_core.ledger.file_fingerprint import file_fingerprints
+from dpsynth_core.ledger.file_fingerprint import file_fingerprints, file_sketch
+from dpsynth_core.ledger.row_sketch import RowSketch
 from dpsynth_core.runs.workers import end_with_parent, quiet_context, starting
 from dpsynth_core.table.file_layout import FileLayout
 from dpsynth_core.table.readers.read import read_cells
@@ -118,6 +119,11 @@ def read_file(
 def file_names(content: bytes, key: bytes, *, limits: ReadingLimits = DEFAULT_READING) -> tuple[str, ...]:
     """The names under which the ledger finds a file, from a process of its own."""
     return run_apart(file_fingerprints, content, key, limits=limits)
+
+
+def sketch_file(content: bytes, key: bytes, *, limits: ReadingLimits = DEFAULT_READING) -> RowSketch:
+    """By which a file that shares most of its rows with another is recognised, from a process of its own."""
+    return run_apart(file_sketch, content, key, limits=limits)
 
 
 def _read(content: bytes, layout: FileLayout | None, key: bytes | None) -> ReadFile:

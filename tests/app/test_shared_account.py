@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from dpsynth_core.ledger.declarations import DeclarationStore, NearAccountError
+from dpsynth_core.ledger.ledger import installed_ledger
 from dpsynth_core.ledger.settings import Settings
+from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.runs.stored_run import StoreOrder, execute_and_store
 from pages.shared.accounts import account_of, open_stored_releases
-from pages.shared.data.account_actions import near_accounts, share_account
+from pages.shared.data.account_actions import share_account
 from pages.shared.data.actions import declare_all_public, load_upload, open_account
 from pages.shared.session import Session
 from pages.shared.synthesize.actions import _charge
@@ -41,13 +45,14 @@ def released(session: Session) -> None:
 
 def test_a_corrected_table_can_share_the_account_and_keeps_its_own_releases() -> None:
     first = loaded(csv(1))
-    assert near_accounts(first) == ()
     open_account(first, "1", "0")
     released(first)
 
     second = loaded(csv(1, changed="7,7"))
+    with pytest.raises(NearAccountError) as found:
+        open_account(second, "1", "0")
     assert account_of(second) is None
-    (near,) = near_accounts(second)
+    (near,) = found.value.near
     assert near.account.label == "people.csv"
     share_account(second, near.account)
     account = account_of(second)
@@ -68,7 +73,32 @@ def test_a_corrected_table_can_share_the_account_and_keeps_its_own_releases() ->
 
 def test_other_people_get_an_account_of_their_own() -> None:
     open_account(loaded(csv(1)), "1", "0")
-    assert near_accounts(loaded(csv(2))) == ()
+    open_account(loaded(csv(2)), "1", "0")
+    assert len(DeclarationStore(installed_ledger()).accounts()) == 2
+
+
+def test_an_account_from_before_gets_its_sketch_when_its_table_is_seen_again() -> None:
+    content = csv(1)
+    name = loaded(content).work.data.fingerprint
+    assert name is not None
+    installed_ledger().open_account(name, total=Budget.of(1))
+    open_account(loaded(csv(1, changed="7,7")), "1", "0")  # nothing is known of the first table's rows yet
+    loaded(content)
+    with pytest.raises(NearAccountError) as found:
+        open_account(loaded(csv(1, changed="8,8")), "1", "0")
+    assert name in {near.account.fingerprint for near in found.value.near}
+
+
+def test_a_version_that_is_not_recognised_can_be_attached_by_hand() -> None:
+    open_account(loaded(csv(1)), "1", "0")
+    session = loaded(csv(2))
+    app = data_page(session)
+    (switch,) = (each for each in app.toggle if each.key == "is_version")
+    app = settled(switch.set_value(True).run())
+    click(app, "attach_table")
+    account = account_of(session)
+    assert account is not None
+    assert (account.label, account.fingerprint != session.work.data.version) == ("people.csv", True)
 
 
 def test_the_page_asks_before_it_opens_a_second_budget() -> None:

@@ -23,6 +23,7 @@ from tests.waiting.browser import (
     release_with,
     use,
 )
+from tests.waiting.server import ROOT
 from tests.waiting.sign_in import provider, serving_with_sign_in, sign_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -129,6 +130,10 @@ def test_strangers_and_expired_tokens_see_nothing(place: Path, new_context: Call
         page.get_by_test_id("stSidebar").get_by_role("link", name="Data", exact=True).press("Enter")
         expect(page.get_by_text("Your sign-in has expired.")).to_be_visible()
         expect(page.get_by_text("Which table?")).to_have_count(0)
+        for path in ("", *(file.stem.split("_", 1)[1] for file in sorted((ROOT / "pages").glob("[0-9]*.py")))):
+            page.goto(f"{url}/{path}")
+            expect(page.get_by_text("Your sign-in has expired.")).to_be_visible()
+            expect(page.get_by_test_id("stSidebar").get_by_role("link")).to_have_count(0)
 
 
 def test_another_person_in_the_same_browser_finds_nothing_of_the_first(enter: Enter) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -45,9 +48,23 @@ def test_ranges_of_the_wheel_allow_what_is_pinned() -> None:
                 assert named == "psycopg-binary" or ranges[named].contains(exact.version), line
 
 
-def test_the_bill_of_materials_is_complete_and_refers_to_itself(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def bill(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """The bill of materials as the command prints it."""
     assert main(["licences", "--sbom"]) == 0
-    bill = json.loads(capsys.readouterr().out)
+    printed: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return printed
+
+
+def test_the_bill_of_materials_is_valid(bill: dict[str, Any]) -> None:
+    """By CycloneDX's own schema, in which nothing unknown is allowed."""
+    validator = JsonStrictValidator(SchemaVersion.V1_6)
+    assert validator.validate_str(json.dumps(bill)) is None
+    for mistake in ({"bomFormat": "SPDX"}, {"colour": "blue"}, {"components": [{"name": "x"}]}):
+        assert validator.validate_str(json.dumps(bill | mistake)) is not None
+
+
+def test_the_bill_of_materials_is_complete_and_refers_to_itself(bill: dict[str, Any]) -> None:
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
     known = {each["bom-ref"] for each in bill["components"]} | {"dpsynth-core"}
     assert len(known) == len(bill["components"]) + 1

@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpsynth_core.audit.reading import write_workbook
-from dpsynth_core.ledger.file_fingerprint import file_fingerprints
+from dpsynth_core.ledger.file_fingerprint import file_fingerprints, file_sketch
 from dpsynth_core.ledger.fingerprint import fingerprint
 from dpsynth_core.ledger.ledger import Ledger
+from dpsynth_core.ledger.row_sketch import shared_share
 from dpsynth_core.privacy.budget import Budget
 
 KEY = bytes(range(32))
@@ -76,3 +77,11 @@ def test_an_account_is_found_under_an_earlier_name(tmp_path_factory: pytest.Temp
     assert ledger.known_name(["new", "old"]) == "old"
     ledger.open_account("new", total=Budget.of(1))
     assert ledger.known_name(["new", "old"]) == "new"
+
+
+@pytest.mark.parametrize("line", [b"1;1;1;1;1;1;1;1", b'"', b"7,7,7,7", b"\xff\xfe", b""])
+def test_a_line_that_makes_the_file_look_otherwise_hides_no_rows(line: bytes) -> None:
+    rows = np.random.default_rng(0).integers(0, 10**6, (80, 2))
+    lines = [b"age,income", *(b"%d,%d" % (a, b) for a, b in rows)]
+    first, second = (file_sketch(b"\n".join(text), KEY) for text in (lines, [line, *lines[1:-1]]))
+    assert shared_share(first, second) > 0.9

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import duckdb
@@ -15,8 +16,9 @@ import dpsynth_core as dp
 from dpsynth_core.ledger.file_fingerprint import file_fingerprints
 from dpsynth_core.ledger.fingerprint import CellHasher
 from dpsynth_core.ledger.multiset_fingerprint import VERSION, MultisetSum, multiset_fingerprint
-from dpsynth_core.ledger.streamed_fingerprint import streamed_fingerprints
-from dpsynth_core.table.readers.limits import Limits
+from dpsynth_core.ledger.row_sketch import shared_share
+from dpsynth_core.ledger.streamed_fingerprint import streamed_fingerprints, streamed_sketch
+from dpsynth_core.table.readers.limits import DEFAULT_LIMITS, Limits
 from tests.tables.streamed import SCHEMA, TEXT_SCHEMA, mixed_frame, parquet_file
 
 KEY = bytes(range(32))
@@ -89,3 +91,22 @@ def test_the_installation_key_does_not_travel() -> None:
     assert held
     assert KEY not in held
     assert not np.isin(KEY[:8], held).any()
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_a_long_table_with_one_row_changed_is_recognised(tmp_path: Path, text: bool) -> None:
+    """Whichever of the two is too long to be held, and both."""
+    schema = TEXT_SCHEMA if text else SCHEMA
+    paths = []
+    for value in (298, 299):
+        frame = mixed_frame(300)
+        frame.loc[17, "k"] = value
+        paths.append(tmp_path / f"{value}.{'csv' if text else 'parquet'}")
+        frame.to_csv(paths[-1], index=False) if text else frame.to_parquet(paths[-1])
+    first, second = (
+        [streamed_sketch(dp.open_table(path, schema), KEY, limits=limits) for limits in (TINY, DEFAULT_LIMITS)]
+        for path in paths
+    )
+    for one, other in product(first, second):
+        assert shared_share(one, other) > 0.95
+    assert not text or all("lines" in sketch.parts for sketch in (*first, *second))

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -68,13 +69,23 @@ def _wait_until_it_answers(running: subprocess.Popen[bytes], port: int) -> None:
 
 
 @contextmanager
-def serving_with_sign_in(issuer: str, home: Path, *, roles: str = ROLES) -> Iterator[str]:
-    """The address of an app that people sign in to."""
+def serving_with_sign_in(
+    issuer: str, home: Path, *, roles: str = ROLES, seen_as: str = "", options: tuple[str, ...] = ()
+) -> Iterator[str]:
+    """The address of an app that people sign in to.
+
+    Args:
+        issuer: The identity provider.
+        home: Where its ledger, its secrets and its log live.
+        roles: Which groups have which role.
+        seen_as: How visitors address it, if a proxy stands before it.
+        options: Of Streamlit.
+    """
     port = free_port()
     file = home / "secrets.toml"
     file.write_text(
         f"""[auth]
-redirect_uri = "http://localhost:{port}/oauth2callback"
+redirect_uri = "{seen_as or f"http://localhost:{port}"}/oauth2callback"
 cookie_secret = "{secrets.token_hex(32)}"
 client_id = "dpsynth"
 client_secret = "{secrets.token_hex(16)}"
@@ -82,8 +93,9 @@ server_metadata_url = "{issuer}/.well-known/openid-configuration"
 {roles}""",
         encoding="utf-8",
     )
-    command = ["streamlit", "run", "app.py", "--server.headless", "true", "--secrets.files", str(file), "--server.port"]
-    with serving(command, home, port=port) as (url, _):
+    command = ["streamlit", "run", "app.py", "--server.headless", "true", "--secrets.files", str(file), *options]
+    host = urlsplit(seen_as).hostname or "localhost"
+    with serving([*command, "--server.port"], home, port=port, host=host) as (url, _):
         yield url
 
 

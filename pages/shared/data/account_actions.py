@@ -5,20 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dpsynth_core.ledger.accounts import Account
-from dpsynth_core.ledger.declarations import DeclarationStore, RowOverlap
-from dpsynth_core.ledger.row_sketch import sketch_rows
-from dpsynth_core.ledger.settings import Settings
+from dpsynth_core.ledger.declarations import DeclarationStore
 from pages.shared.accounts import open_ledger, paid_estimates
-from pages.shared.data.actions import adopt_account_terms, suit_account
+from pages.shared.data.actions import adopt_account_terms, row_sketch, suit_account
 from pages.shared.session import Session
 
 
-def near_accounts(session: Session) -> tuple[RowOverlap, ...]:
-    """Accounts of other tables that share most of their rows with this one: a fresh budget would be a second one."""
-    work = session.work
-    if work.sketch is None:
-        work.sketch = sketch_rows(work.data.table, Settings.from_environment().installation_key())
-    return DeclarationStore(open_ledger()).overlaps(work.sketch, apart_from=work.data.fingerprint or "")
+def other_accounts() -> tuple[Account, ...]:
+    """Accounts that a version of a table can be attached to, the newest first."""
+    return DeclarationStore(open_ledger()).accounts()
 
 
 def share_account(session: Session, account: Account) -> None:
@@ -27,8 +22,7 @@ def share_account(session: Session, account: Account) -> None:
     assert work.data.fingerprint is not None  # noqa: S101  only offered in release mode
     store, own = DeclarationStore(open_ledger()), work.data.fingerprint
     store.attach(account.fingerprint, own)
-    if work.sketch is not None:
-        store.remember_rows(account.fingerprint, own, work.sketch)
+    store.remember_rows(account.fingerprint, own, lambda: row_sketch(work))
     work.data = replace(work.data, fingerprint=account.fingerprint, version=own)
     paid_estimates(work)
     adopt_account_terms(session)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
+from dpsynth_core.ledger.accounts import Account
+from dpsynth_core.ledger.declarations import NearAccountError
 from dpsynth_core.privacy.budget import Budget, format_amount
 from pages.shared.accounts import account_of
 from pages.shared.buttons import clicked
-from pages.shared.data.account_actions import near_accounts, share_account
+from pages.shared.data.account_actions import other_accounts, share_account
 from pages.shared.data.actions import (
     declare_facts,
     declared_facts,
@@ -86,10 +88,12 @@ def ask_account(session: Session) -> None:
             with errors_shown("The account was not opened."):
                 session.work.proposed_total = Budget.of(epsilon, delta)
                 with st.spinner("Comparing with tables that have an account"):
-                    session.work.near = near_accounts(session)
-                if not session.work.near:
-                    open_account(session, epsilon, delta)
+                    try:
+                        open_account(session, epsilon, delta)
+                    except NearAccountError as found:
+                        session.work.near = found.near
                 st.rerun()
+    _offer_other_account(session)
 
 
 def _ask_whose_rows(session: Session) -> None:
@@ -118,13 +122,37 @@ def _ask_whose_rows(session: Session) -> None:
         with left:
             if clicked("These are other people: open a separate account", key="separate_account"):
                 with errors_shown("The account was not opened."):
-                    open_account(session, total.epsilon, total.delta)
+                    open_account(session, total.epsilon, total.delta, apart=True)
                     work.near = ()
                     st.rerun()
         with right:
             if clicked("Cancel", key="no_account"):
                 work.near = ()
                 st.rerun()
+
+
+def _offer_other_account(session: Session) -> None:
+    """For a version of a table that differs too much to be recognised by its rows."""
+    if not st.toggle("This is another version of a table that has an account", key="is_version"):
+        return
+    others = {each.fingerprint: each for each in other_accounts()}
+    if not others:
+        st.caption("No table has an account yet.")
+        return
+    with st.container(border=True):
+        chosen = st.selectbox("Its account", list(others), format_func=lambda name: _account_line(others[name]))
+        st.caption("What is spent on either is then charged to that account. This cannot be undone.")
+        if clicked("Charge this table to it", icon=":material/link:", key="attach_table"):
+            with errors_shown("The table was not attached."):
+                share_account(session, others[chosen])
+                st.rerun()
+
+
+def _account_line(account: Account) -> str:
+    return (
+        f"{account.label or 'A table'}, opened {account.created:%Y-%m-%d}, ε "
+        f"{format_amount(account.left.epsilon, up=False)} of {format_amount(account.total.epsilon)} left"
+    )
 
 
 def _propose_total(session: Session) -> None:

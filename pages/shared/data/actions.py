@@ -11,11 +11,11 @@ from dpsynth_core.errors import DPSynthError, SchemaError
 from dpsynth_core.ledger.accounts import ESTIMATE, Account
 from dpsynth_core.ledger.declarations import DeclarationStore, DeclaredFacts
 from dpsynth_core.ledger.fingerprint import fingerprint
-from dpsynth_core.ledger.row_sketch import sketch_rows
+from dpsynth_core.ledger.row_sketch import RowSketch, sketch_rows
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.privacy.budget import Amount, Budget
 from dpsynth_core.privacy.noise import Noise, SecureNoise
-from dpsynth_core.runs.reading import file_names, read_file
+from dpsynth_core.runs.reading import file_names, read_file, sketch_file
 from dpsynth_core.table.cells import cell_text
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.estimate import (
@@ -62,6 +62,7 @@ def choose_mode(session: Session, mode: Mode) -> None:
     names = (None, None) if mode == "teaching" else _account_names(work.data.table, work.data.content)
     session.use(work.in_other_mode(*names))
     session.mode = mode
+    _remember_rows(session)
     suit_account(session)
     # In teaching mode nobody paid for them.
     paid_estimates(session.work)
@@ -171,6 +172,7 @@ def _start(session: Session, data: DataSet, schema: Schema) -> None:
     account = None if data.fingerprint is None else open_ledger().account(data.fingerprint)
     rows = to_rows(schema, data.table.columns)
     session.use(TableWork(data=data, draft=rows, rows_per_person=(account or schema).rows_per_person))
+    _remember_rows(session)
     paid_estimates(session.work)
     suit_account(session)
     _adopt(session, schema)
@@ -264,21 +266,46 @@ def adopt_account_terms(session: Session) -> Account | None:
     return account
 
 
-def open_account(session: Session, epsilon: Amount, delta: Amount) -> Account:
-    """Fix the total budget of the data set, once and for all."""
+def open_account(session: Session, epsilon: Amount, delta: Amount, *, apart: bool = False) -> Account:
+    """Fix the total budget of the data set, once and for all.
+
+    Args:
+        session: Whose table it is.
+        epsilon: Of the total.
+        delta: Of the total.
+        apart: Whether somebody states that these are other people than those in tables that share rows with it.
+
+    Raises:
+        NearAccountError: Most of its rows have an account already, and nobody states that.
+    """
     work = session.work
     assert work.data.fingerprint is not None  # noqa: S101  only offered in release mode
-    account = open_ledger().open_account(
+    account = DeclarationStore(open_ledger()).open_account(
         work.data.fingerprint,
+        lambda: row_sketch(work),
         total=Budget.of(epsilon, delta),
         label=work.data.title[:200],
         rows_per_person=work.rows_per_person,
+        apart=apart,
     )
-    if work.sketch is None:
-        work.sketch = sketch_rows(work.data.table, Settings.from_environment().installation_key())
-    DeclarationStore(open_ledger()).remember_rows(account.fingerprint, account.fingerprint, work.sketch)
     suit_account(session)
     return account
+
+
+def _remember_rows(session: Session) -> None:
+    """An account from before sketches were kept gets that of its table when the table is seen again."""
+    account, work = account_of(session), session.work
+    if account is not None:
+        own = work.data.version or account.fingerprint
+        DeclarationStore(open_ledger()).remember_rows(account.fingerprint, own, lambda: row_sketch(work))
+
+
+def row_sketch(work: TableWork) -> RowSketch:
+    """By which other versions of the table are recognised; made once."""
+    if work.sketch is None:
+        key, data = Settings.from_environment().installation_key(), work.data
+        work.sketch = sketch_rows(data.table, key) if data.content is None else sketch_file(data.content, key)
+    return work.sketch
 
 
 def suit_account(session: Session) -> None:
