@@ -398,16 +398,26 @@ def test_what_diagnostics_has_found_is_evidence_at_once_and_is_not_computed_agai
 def test_candidates_are_shown_side_by_side() -> None:
     session = ready(evidence=found())
     session.work.add_run(made())
-    app = release(session)
-    table = next(frame.value for frame in app.dataframe if "check" in frame.value.columns)
     first, second = (run.name for run in session.runs)
+    app = release(session)
+    assert [each.value for each in app.caption].count(first) > 10
+    (switch,) = (each for each in app.toggle if each.key == "candidates_as_table")
+    app = settled(switch.set_value(True).run())
+    table = next(frame.value for frame in app.dataframe if "check" in frame.value.columns)
     assert list(table.columns) == ["check", first, second]
     row = table.set_index("check").loc["Every column keeps its distribution"]
     assert row[first].endswith(checks(session, session.runs[0])["columns"].measured)
     assert row[second] == "Not looked at"
+    everything = len(table)
+    (switch,) = (each for each in app.toggle if each.key == "candidates_differing")
+    app = settled(switch.set_value(True).run())
+    table = next(frame.value for frame in app.dataframe if "check" in frame.value.columns)
+    assert 0 < len(table) < everything
+    assert (table[first] != table[second]).all()
     session.work.public_review = True
-    hidden = next(frame.value for frame in release(session).dataframe if "check" in frame.value.columns)
-    assert "Every column keeps its distribution" not in set(hidden["check"])
+    titles = [each.value for each in release(session).markdown]
+    assert "**May it be released?**" in titles
+    assert "**Every column keeps its distribution**" not in titles
 
 
 def test_who_declared_the_facts_can_be_named_later_for_the_same_facts_only() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -43,3 +45,27 @@ def test_adopt_asks_for_the_number_of_accounts(capsys: pytest.CaptureFixture[str
     assert main(["ledger", "adopt", "--accounts", "1"]) == 0
     assert capsys.readouterr().out.startswith("The ledger was adopted with 1 account(s) and 0 charge(s).\n")
     assert main(["ledger", "check"]) == 0
+
+
+@pytest.mark.parametrize("head_first", [True, False])
+def test_a_backup_holds_while_the_app_goes_on_if_the_head_is_copied_first(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head_first: bool
+) -> None:
+    """The order of docs/server.md, and the other one."""
+    backup = tmp_path / "backup"
+    backup.mkdir(mode=0o700)
+
+    def copy_head() -> None:
+        for file in home.glob("installation.*"):
+            shutil.copy2(file, backup)
+
+    def copy_database() -> None:
+        with closing(sqlite3.connect(home / "ledger.db")) as old, closing(sqlite3.connect(backup / "ledger.db")) as new:
+            old.backup(new)
+
+    steps = [copy_head, copy_database]
+    for step in steps if head_first else reversed(steps):
+        step()
+        installed_ledger().reserve("table", Budget.of("0.1"), purpose="meanwhile").commit()
+    monkeypatch.setenv("DPSYNTH_HOME", str(backup))
+    assert main(["ledger", "check"]) == (0 if head_first else 2)

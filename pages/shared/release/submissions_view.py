@@ -7,13 +7,13 @@ import streamlit as st
 from dpsynth_core.charts.checklist import claims_chart
 from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.review import Checklist
-from dpsynth_core.review.checklist import side_by_side
 from dpsynth_core.review.decision import MEANING, Choice, missing_for
 from dpsynth_core.review.report import MARK
 from dpsynth_core.review.submission import MAX_MESSAGE, ReviewCase
 from pages.shared.buttons import clicked
 from pages.shared.layout import WORKERS, errors_shown, guarantee_badge, show_budget
 from pages.shared.release.actions import submit_release
+from pages.shared.release.side_by_side import show_side_by_side
 from pages.shared.release.submission_actions import (
     ListedSubmission,
     approved,
@@ -100,8 +100,9 @@ def show_submissions(session: Session) -> None:
         if beside is not None:
             other, its_account = opened(by_number[beside].submission)
             st.subheader("Side by side", anchor=False)
-            rows = side_by_side({names[chosen]: found, names[beside]: other.checks(its_account)})
-            st.dataframe(rows, hide_index=True, alt="Every check of the two submissions, one column for each")
+            st.text(f"{names[chosen]}\n{names[beside]}")
+            named = {f"Submission {chosen}": found, f"Submission {beside}": other.checks(its_account)}
+            show_side_by_side(named, key="beside")
         st.subheader("Checklist", anchor=False)
         _say_thresholds(case)
         show_checklist(found)

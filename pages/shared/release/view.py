@@ -8,15 +8,14 @@ from dpsynth_core.charts.checklist import claims_chart, epsilon_chart
 from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review import Checklist, ChecklistItem, Decision
-from dpsynth_core.review.checklist import side_by_side
-from dpsynth_core.review.checklist_item import GROUPS, CheckState
+from dpsynth_core.review.checklist_item import GROUPS
 from dpsynth_core.review.publication import PRIVATE_DIAGNOSTICS
 from dpsynth_core.review.thresholds import LIMITS, Thresholds
 from dpsynth_core.review.wording import costs, loss
 from pages.shared.buttons import clicked
 from pages.shared.diagnostics.actions import MAX_COMPARED
 from pages.shared.formatting import delta_badge
-from pages.shared.layout import Colour, errors_shown, guarantee_badge
+from pages.shared.layout import errors_shown, guarantee_badge
 from pages.shared.release.actions import (
     EVIDENCE,
     checks,
@@ -27,16 +26,11 @@ from pages.shared.release.actions import (
     last_decision,
     publishable_tests,
 )
+from pages.shared.release.side_by_side import STATE, show_side_by_side
 from pages.shared.session import Session
 from pages.shared.table_work import RunRecord
 from pages.shared.widgets import ask_run_to_show, plain_list, show_chart, show_task
 
-STATE: dict[CheckState, tuple[str, Colour, str]] = {
-    "pass": ("Pass", "green", ":material/check_circle:"),
-    "warn": ("Warn", "orange", ":material/warning:"),
-    "open": ("Open", "gray", ":material/help:"),
-    "fail": ("Fail", "red", ":material/cancel:"),
-}
 GROUP_NOTES = {
     "Privacy": "From the run, the ledger and what people have declared. A failure here cannot be overruled, except for "
     "your own policy on epsilon and delta.",
@@ -115,8 +109,7 @@ def show_candidates(session: Session, account: Account | None) -> None:
         return
     runs = session.runs[-MAX_COMPARED:]
     with st.expander(f"Compare the releases, check by check ({len(runs)})", icon=":material/view_column:"):
-        rows = side_by_side({run.name: checks(session, run, account) for run in runs})
-        st.dataframe(rows, hide_index=True, alt="Every check of every release, one column for each release")
+        show_side_by_side({run.name: checks(session, run, account) for run in runs}, key="candidates")
         if any(known_evidence(run) is None for run in runs) and not session.work.public_review:
             st.caption(
                 "What was not looked at is filled in once you compare that release with the original, on Diagnostics "
