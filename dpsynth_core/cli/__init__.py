@@ -22,12 +22,19 @@ from dpsynth_core.cli import compare, evaluate, ledger, licences, suggest, synth
 from dpsynth_core.cli.terminal import printable
 from dpsynth_core.errors import DPSynthError
 
+PROGRAM = "python -m dpsynth_core"
 DONE, USER_ERROR, INTERRUPTED = 0, 2, 130
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return the exit code."""
-    chosen = _parser().parse_args(arguments)
+def main(arguments: Sequence[str] | None = None, *, program: str = PROGRAM, about: str = "") -> int:
+    """Run a command and return the exit code.
+
+    Args:
+        arguments: The command and its options; None: those of this process.
+        program: What people type to get here.
+        about: What else its help says.
+    """
+    chosen = _parser(program, about).parse_args(arguments)
     try:
         chosen.run(chosen)
     except DPSynthError as error:
@@ -55,9 +62,9 @@ class _Location(argparse.Action):
         namespace.data = Path(str(values))
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(program: str, epilog: str) -> argparse.ArgumentParser:
     about = "Make and examine differentially private synthetic tables."
-    parser = argparse.ArgumentParser(prog="python -m dpsynth_core", description=about, allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog=program, description=about, epilog=epilog, allow_abbrev=False)
     commands = parser.add_subparsers(required=True, metavar="command")
     modules = {
         "suggest": suggest,

@@ -16,6 +16,8 @@ from dpsynth_core.cli.terminal import printable
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.settings import Settings
 
+PROGRAM = "dpsynth-app"
+ABOUT = "Without a command, dpsynth-app opens the app; options of Streamlit can follow, such as --server.port 8600."
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -38,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Open the app, or run a command of the command line."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given and (given[0] == "--help" or not given[0].startswith("--")):
-        return run_command(given)
+        return run_command(given, program=PROGRAM, about=ABOUT)
     try:
         command = streamlit_command(given)
     except DPSynthError as error:

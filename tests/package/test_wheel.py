@@ -72,6 +72,9 @@ def test_the_command_line_works_from_anywhere(programs: Path, clean: dict[str, s
             command, env=clean, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
         )
 
+    told = run("--help").stdout
+    assert told.startswith("usage: dpsynth-app ")
+    assert "opens the app" in told
     (tmp_path / "people.csv").write_text("age,sex\n" + "".join(f"{20 + i % 50},{'fm'[i % 2]}\n" for i in range(300)))
     (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
     order = ["people.csv", "--schema", "schema.json", "--epsilon", "1", "--delta", "1e-6", "--budget", "2"]
