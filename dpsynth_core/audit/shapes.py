@@ -114,7 +114,7 @@ QUICK_SHAPES = (
     Shape(columns=("date", "boolean", "with other", "ordinal"), rows=25, rows_per_person=3),
     Shape(columns=("categorical", "continuous", "integer", "date", "boolean", "may be missing"), rows=40, epsilon="10"),
     Shape(columns=("integer", "categorical"), rows=1, epsilon="0.01"),
-    Shape(columns=("integer", "with other", "may be missing"), rows=1_500),
+    Shape(columns=("integer", "with other", "may be missing"), rows=5_000),
 )
 """What a quick audit has time for: every kind of column, one row and many, little and much epsilon."""
 
