@@ -110,6 +110,8 @@ class StatedRisk(ABC):
         instead = " Use the calibrated test." if self.offers_calibrated else ""
         if self.low > SOUND:
             return f"A low ordinary p-value on this release is no evidence of a {self.subject}.{instead}"
+        if not self.last:
+            return f"Few releases have been simulated so far: expect the higher figure until it is refined.{instead}"
         return (
             f"The release says too little about the original to narrow this down, so expect the higher figure.{instead}"
         )

@@ -27,6 +27,7 @@ from dpsynth_core.inference.row_simulator import RowSimulator
 from dpsynth_core.inference.stated_risk import (
     CALIBRATED_FOLLOWS,
     QUICK_SECONDS,
+    SOUND,
     TOO_FEW_TO_CALIBRATE,
     TOO_SLOW_TO_CALIBRATE,
     RiskVerdict,
@@ -254,6 +255,9 @@ def test_sentences_do_not_contradict_the_verdict(low: float, high: float, judged
     assert figure.endswith("would report one; 5 is what a sound test allows.")
     assert ("means about what it says" in meaning) == (judged == "sound")
     assert ("calibrated test" in meaning) == (judged == "inflated")
+    # A wide range is laid to the release only once it is not for want of simulations.
+    assert "says too little" not in meaning
+    assert ("says too little" in replace(risk, last=True).sentences[1]) == (judged == "inflated" and low < SOUND)
     # Nobody is sent to a test that will never be there.
     for problem in (TOO_SLOW_TO_CALIBRATE, TOO_FEW_TO_CALIBRATE):
         without = replace(risk, problem=problem)
