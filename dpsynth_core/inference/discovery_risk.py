@@ -8,7 +8,7 @@ distribution of the values from the original instead, and is marked as private.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,7 +41,7 @@ from dpsynth_core.inference.stated_risk import (
     shown_pvalue,
     verdict_of,
 )
-from dpsynth_core.progress import Progress, no_progress, share_of
+from dpsynth_core.progress import Progress, RunProgress, no_progress, share_of
 from dpsynth_core.runs.synthesize import Release
 from dpsynth_core.table.private_table import PrivateTable
 
@@ -120,6 +120,7 @@ def discovery_risk(
     max_seconds: float = MAX_SECONDS,
     seed: int = SEED,
     progress: Progress = no_progress,
+    figure: Callable[[DiscoveryRisk], None] = lambda _: None,
     workers: int | None = None,
 ) -> DiscoveryRisk:
     """How often an ordinary test between groups would report a difference that does not exist, on this release.
@@ -135,6 +136,7 @@ def discovery_risk(
         max_seconds: Expected computing time beyond which the risk is left unknown.
         seed: Of the simulation, so that the figure can be repeated.
         progress: Told the share that is done; raises to cancel.
+        figure: Told the risk while the advice is still being worked out.
         workers: Processes to use where the mechanism itself must run. None: as many as pay.
 
     Example:
@@ -169,6 +171,7 @@ def discovery_risk(
     found = risk_range(simulator, stated.effort, alpha=ALPHA, rng=rng, progress=share_of(progress, 0.0, share))
     risk = _filled(replace(blank, stage=stated.stage, last=stated.last), found, simulator, ordinary)
     if advice and risk.verdict != "sound" and risk.stage:
+        figure(risk)
         part = share_of(progress, share, 1.0)
         risk = replace(
             risk,
@@ -185,6 +188,11 @@ def discovery_risk(
             ),
         )
     return risk
+
+
+def discovery_risk_in_parts(release: Release, *, progress: RunProgress, **asked: Any) -> DiscoveryRisk:
+    """The same for somebody who reads the figure while the advice is worked out."""
+    return discovery_risk(release, progress=progress, figure=progress.part, **asked)
 
 
 def private_discovery_risk(

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from dpsynth_core.inference.count_simulator import count_cells_of
-from dpsynth_core.inference.efforts import COUNT_EFFORTS, ROW_EFFORTS, Effort
+from dpsynth_core.inference.efforts import COUNT_EFFORTS, FEWEST, ROW_EFFORTS, Effort
 from dpsynth_core.inference.null_simulation import NullSimulator, NullTest
 from dpsynth_core.inference.null_simulators import NotSimulatedError, stated_budget
 from dpsynth_core.inference.proportions import Proportion
@@ -110,8 +110,9 @@ class StatedRisk(ABC):
         instead = " Use the calibrated test." if self.offers_calibrated else ""
         if self.low > SOUND:
             return f"A low ordinary p-value on this release is no evidence of a {self.subject}.{instead}"
-        if not self.last:
-            return f"Few releases have been simulated so far: expect the higher figure until it is refined.{instead}"
+        if self.simulations < FEWEST:
+            few = f"Only {self.simulations} releases were simulated at either end of that range"
+            return f"{few}, so it is rough: expect the higher figure until there are more.{instead}"
         return (
             f"The release says too little about the original to narrow this down, so expect the higher figure.{instead}"
         )

@@ -27,6 +27,7 @@ from pages.shared.diagnostics.pvalues import (
     ask,
     ask_own,
     level_pairs,
+    newest_figure,
     release_of,
     value_columns,
 )
@@ -119,7 +120,7 @@ def _all_columns(work: TableWork, run: RunRecord, group: str, levels: tuple[Any,
 
 def _show_risk(work: TableWork, run: RunRecord, key: RiskKey, as_table: bool) -> None:
     """A first figure on demand, then finer ones by themselves, unless somebody has pressed Cancel."""
-    risk = run.risks.get(key)
+    risk, task = newest_figure(work, run, key), work.tasks.get(RISK)
     if risk is None:
         st.markdown(
             "Privacy noise can look like a difference. How often would an analyst report one that does not exist? To "
@@ -128,7 +129,8 @@ def _show_risk(work: TableWork, run: RunRecord, key: RiskKey, as_table: bool) ->
         )
     else:
         _show_figures(risk, as_table)
-    if risk is None or not risk.last:
+    at_work = task is not None and task.active and task.about == (run, key)
+    if risk is None or not risk.last or at_work:
         _offer_figure(work, run, key, risk)
     if risk is not None:
         _show_own(work, run, key)

@@ -9,7 +9,11 @@ from itertools import combinations
 from typing import Any, TypeAlias
 
 from dpsynth_core.errors import DPSynthError
-from dpsynth_core.inference.discovery_risk import discovery_risk, private_discovery_risk
+from dpsynth_core.inference.discovery_risk import (
+    DiscoveryRisk,
+    discovery_risk_in_parts,
+    private_discovery_risk,
+)
 from dpsynth_core.inference.group_comparison import group_labels, ordered
 from dpsynth_core.inference.null_simulation import NullTest
 from dpsynth_core.inference.stated_risk import StatedRisk, expected_seconds, too_slow
@@ -86,7 +90,7 @@ def ask(work: TableWork, run: RunRecord, key: RiskKey) -> Task:
         RISK,
         "The simulation",
         partial(
-            discovery_risk,
+            discovery_risk_in_parts,
             value=value,
             group=group,
             levels=levels,
@@ -98,6 +102,16 @@ def ask(work: TableWork, run: RunRecord, key: RiskKey) -> Task:
         about=(run, key),
         store=lambda result: run.risks.update({key: result}),
     )
+
+
+def newest_figure(work: TableWork, run: RunRecord, key: RiskKey) -> DiscoveryRisk | None:
+    """The finest one there is, also while the advice on it is worked out, or where somebody did not wait for that."""
+    task, known = work.tasks.get(RISK), run.risks.get(key)
+    if task is not None and task.about == (run, key) and task.job.parts:
+        figure = task.job.parts[-1]
+        if known is None or known.stage < figure.stage:
+            known = run.risks[key] = figure
+    return known
 
 
 def ask_own(work: TableWork, run: RunRecord, key: RiskKey) -> Task:
