@@ -72,6 +72,10 @@ class Mechanism(ABC):
             check_choice(name, getattr(self, name), choices)
         check_int("rows", self.rows, 1, 10**8, optional=True)
 
+    def cells_made(self, schema: Schema, n: int) -> int:
+        """Cells of the synthetic table of an original with ``n`` rows."""
+        return (self.rows or n) * len(schema.columns)
+
     @classmethod
     @abstractmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:

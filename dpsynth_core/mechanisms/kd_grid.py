@@ -120,12 +120,20 @@ class KDGrid(Mechanism):
         if not self.chooses_bins:
             grid = Grid.of(schema, self.bins, most=MOST_CELLS)
             check_invented(grid, self._threshold(grid, n, budget.epsilon), budget.epsilon, most=MOST_INVENTED)
-            return counting_plan(grid.shape, n, budget.epsilon, sensitivity=HISTOGRAM_SENSITIVITY)
+            return counting_plan(
+                grid.shape, n, budget.epsilon, sensitivity=HISTOGRAM_SENSITIVITY, made=self.cells_made(schema, n)
+            )
         choosing, counting = self._shares(budget)
         candidates, around = self._candidates(schema, n, counting), balanced_bins(schema, n, counting)
         # Which one will be chosen is not known beforehand: the one for rows all over the domain stands for it.
         likely = min(candidates, key=lambda candidate: abs(candidate.bins - around))
-        plan = counting_plan(Grid.of(schema, likely.bins).shape, n, counting, sensitivity=HISTOGRAM_SENSITIVITY)
+        plan = counting_plan(
+            Grid.of(schema, likely.bins).shape,
+            n,
+            counting,
+            sensitivity=HISTOGRAM_SENSITIVITY,
+            made=self.cells_made(schema, n),
+        )
         choice = Stage(label="how finely to cut", epsilon=choosing, scale=None)
         return replace(plan, stages=(choice, *plan.stages), values=plan.values * len(candidates))
 

@@ -65,7 +65,9 @@ class PerturbedHistogram(Mechanism):
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
         """One paid step: the counts of all cells."""
         grid = Grid.of(schema, self.bins, most=MOST_CELLS)
-        return counting_plan(grid.shape, n, budget.epsilon, sensitivity=HISTOGRAM_SENSITIVITY)
+        return counting_plan(
+            grid.shape, n, budget.epsilon, sensitivity=HISTOGRAM_SENSITIVITY, made=self.cells_made(schema, n)
+        )
 
     def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         grid = Grid.of(table.schema, self.bins, most=MOST_CELLS)

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from statistics import fmean
 from typing import Any
 
 import pandas as pd
@@ -17,7 +18,7 @@ from dpsynth_core.privacy.budget import Budget, Cost, Guarantee, compose, format
 from dpsynth_core.privacy.noise import Noise, SeededNoise
 from dpsynth_core.privacy.primitives import Charge
 from dpsynth_core.progress import Point, Progress, RunProgress, share_of
-from dpsynth_core.runs.expected_error import ExpectedError, error_of_release
+from dpsynth_core.runs.expected_error import ExpectedError, error_of_release, seconds_to_estimate
 from dpsynth_core.runs.selection import PrivateSelection, run_selection
 from dpsynth_core.runs.synthesize import ROWS, Release, run_mechanism
 from dpsynth_core.table.engines.streamed_table import StreamedTable
@@ -117,6 +118,15 @@ class RunConfig:
     def runs(self) -> int:
         """How often a mechanism is run."""
         return self.copies if self.selection is None else self.selection.max_runs
+
+    def seconds(self, schema: Schema, n: int) -> float:
+        """How long a run should take, roughly, its estimate of error included; raises where nothing fits."""
+        candidates = (self.mechanism,) if self.selection is None else self.selection.candidates
+        plans = [one.plan(schema, n, self.fitted.per_row(schema.rows_per_person)) for one in candidates]
+        making = self.runs * fmean(plan.seconds for plan in plans)
+        if n > MAX_ROWS_HELD:
+            return making
+        return making + fmean(seconds_to_estimate(plan, len(schema.columns)) for plan in plans)
 
     def to_json(self) -> str:
         """JSON text, readable by people; without the seed, which no release has."""

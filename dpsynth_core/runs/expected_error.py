@@ -19,6 +19,7 @@ import pandas as pd
 
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.mechanisms.base import Mechanism
+from dpsynth_core.mechanisms.plan import Plan
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.progress import Progress, no_progress
@@ -31,6 +32,8 @@ REPETITIONS, QUICK_SECONDS = 3, 3.0
 """Simulated releases where they take no longer than this together; otherwise there is one."""
 MAX_SECONDS = 30.0
 """Expected computing time of one simulated release beyond which nothing is estimated."""
+SECONDS_PER_COMPARED_CELL = 2e-8
+"""Counting one row of two tables in one comparison."""
 SEED = 20_261
 NOT_COVERED = (
     "The estimate does not include relations between columns that the release never measured, nor detail finer than "
@@ -106,11 +109,23 @@ def error_of_release(
 ) -> ExpectedError | None:
     """The same for rows that were released: as many as their original has. None where it would take too long."""
     released = PrivateTable(rows, schema)
-    seconds = mechanism.plan(schema, released.n, budget.per_row(schema.rows_per_person)).seconds_again
-    if seconds > MAX_SECONDS:
+    repetitions = _repetitions(mechanism.plan(schema, released.n, budget.per_row(schema.rows_per_person)))
+    if not repetitions:
         return None
-    repetitions = REPETITIONS if seconds * REPETITIONS <= QUICK_SECONDS else 1
     return expected_error(mechanism, released, budget, repetitions=repetitions, progress=progress)
+
+
+def _repetitions(plan: Plan) -> int:
+    """How many simulated releases are affordable; none where one takes too long."""
+    if plan.seconds_again > MAX_SECONDS:
+        return 0
+    return REPETITIONS if plan.seconds_again * REPETITIONS <= QUICK_SECONDS else 1
+
+
+def seconds_to_estimate(plan: Plan, columns: int) -> float:
+    """What estimating the error of a release adds to the time of its run, roughly."""
+    comparing = SECONDS_PER_COMPARED_CELL * plan.values * (columns + 1) / 2  # every column and every pair
+    return _repetitions(plan) * (plan.seconds_again + comparing)
 
 
 def _errors(first: PrivateTable, second: PrivateTable) -> list[float]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -70,6 +71,21 @@ def test_several_tables_cost_the_sum() -> None:
     assert [len(table) for table in outcome.tables] == [500, 500, 500]
     assert not outcome.tables[0].equals(outcome.tables[1])
     assert outcome.leaves is not None
+
+
+@pytest.mark.parametrize("key", ["kd_tree", "smoothed_histogram", "private_pgm", "noisy_bayes"])
+def test_the_time_to_expect_counts_the_rows_and_tables_that_are_made(key: str) -> None:
+    schema, n = dp.EXAMPLES["mixture"].schema, 20_000
+    suggested = MECHANISMS[key].suggest(schema, n, "1")
+
+    def seconds(rows: int | None, copies: int = 1) -> float:
+        mechanism = dataclasses.replace(suggested, rows=rows)
+        return RunConfig(mechanism=mechanism, epsilon="1", copies=copies).seconds(schema, n)
+
+    cells = 5_000_000 * len(schema.columns)
+    assert seconds(5_000_000, 3) - seconds(1, 3) > 3 * cells * 1e-8, "a cell takes more than ten nanoseconds"
+    plan = suggested.plan(schema, n, Budget.of("1"))
+    assert seconds(suggested.rows) > plan.seconds, "the estimate of its error takes time, too"
 
 
 def test_a_worker_says_that_it_draws_before_it_draws_and_reports_forwards() -> None:

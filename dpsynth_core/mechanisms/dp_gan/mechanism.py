@@ -109,7 +109,7 @@ class DPGAN(Mechanism):
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:
         """One paid step: all rounds are calibrated and paid for together."""
         require_extra(self.title, "gan", "jax", "optax")
-        n = self.rows_used(n)
+        made, n = self.cells_made(schema, n), self.rows_used(n)
         layout, schedule = _layout(schema), self._schedule(n, budget)
         critic_steps = schedule.rounds * schedule.chosen * self.critic_steps
         return Plan(
@@ -118,6 +118,7 @@ class DPGAN(Mechanism):
             cells=layout.size,
             draws=schedule.rounds * self.batch * layout.size,
             values=n * len(schema.columns),
+            made=made,
             computing=COMPILING_SECONDS + critic_steps * SECONDS_PER_CRITIC_STEP * (1 + layout.width / 32),
         )
 

@@ -139,7 +139,14 @@ class KDTree(Mechanism):
         scale = float(HISTOGRAM_SENSITIVITY / counting.epsilon)
         stages.append(Stage(label=LEAVES, epsilon=counting.epsilon, scale=scale))
         cuts, values = coding.parts(free), n * len(schema.columns)
-        return Plan(stages=tuple(stages), cuts=cuts, cells=math.prod(cuts), draws=n // 8, values=values)
+        return Plan(
+            stages=tuple(stages),
+            cuts=cuts,
+            cells=math.prod(cuts),
+            draws=n // 8,
+            values=values,
+            made=self.cells_made(schema, n),
+        )
 
     def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> PartitionModel:
         """Grow the tree, count its boxes, make the counts agree."""

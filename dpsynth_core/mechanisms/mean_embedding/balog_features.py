@@ -86,6 +86,7 @@ class BalogFeatures(Mechanism):
             cells=self.features,
             draws=self.features,
             values=n * len(schema.columns),
+            made=self.cells_made(schema, n),
             computing=0.5 + n * self.features * 3e-8 + finding + 1e-8 * self.features * self.points**2,
         )
 

@@ -86,6 +86,7 @@ class BalogPoints(Mechanism):
             cells=self.points,
             draws=self.points,
             values=n * len(schema.columns),
+            made=self.cells_made(schema, n),
             computing=0.5 + n * self.points * SECONDS_PER_KERNEL + 3e-8 * self.points**3,
         )
 

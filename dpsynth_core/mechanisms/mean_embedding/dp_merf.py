@@ -106,6 +106,7 @@ class DPMERF(Mechanism):
             cells=self.features * labels,
             draws=self.features * labels,
             values=n * len(schema.columns),
+            made=self.cells_made(schema, n),
             computing=COMPILING_SECONDS + n * self.features * 3e-8 + training * SECONDS_PER_FEATURE,
         )
 

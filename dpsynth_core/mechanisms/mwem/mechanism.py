@@ -154,6 +154,7 @@ class MWEM(Mechanism):
             cells=grid.cells,
             draws=rounds * int(workload.sizes.max()),
             values=n * len(schema.columns) + grid.cells,
+            made=self.cells_made(schema, n),
             computing=updates * (SECONDS_PER_UPDATE + SECONDS_PER_UPDATED_CELL * grid.cells)
             + (0.0 if selecting is None else rounds * len(workload) * SECONDS_PER_SCORE),
         )

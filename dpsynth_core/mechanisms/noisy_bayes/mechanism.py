@@ -20,6 +20,8 @@ from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.schema import Schema
 
+SECONDS_PER_DRAWN_CELL = 9e-8
+"""Drawing one cell of a row given the others."""
 SECOND = {"middle": "about the middle of the range", "central": "about the mean (paper)"}
 
 
@@ -80,7 +82,15 @@ class NoisyBayes(Mechanism):
             for label, share in self._shares(layout, budget).items()
         )
         size = sum(layout.sizes().values())
-        return Plan(stages=stages, cuts=_cuts(layout, schema), cells=size, draws=size, values=n * len(schema.columns))
+        return Plan(
+            stages=stages,
+            cuts=_cuts(layout, schema),
+            cells=size,
+            draws=size,
+            values=n * len(schema.columns),
+            made=self.cells_made(schema, n),
+            seconds_per_made_cell=SECONDS_PER_DRAWN_CELL,
+        )
 
     def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> MixedNormal:
         """Noisy sums, valid moments, a draw from the posterior."""
@@ -117,7 +127,15 @@ class Bayes(Mechanism):
     def plan(self, schema: Schema, n: int, budget: Budget) -> Plan:  # noqa: ARG002  nothing is spent
         layout = MomentLayout.of(schema)
         size = sum(layout.sizes().values())
-        return Plan(stages=(), cuts=_cuts(layout, schema), cells=size, draws=0, values=n * len(schema.columns))
+        return Plan(
+            stages=(),
+            cuts=_cuts(layout, schema),
+            cells=size,
+            draws=0,
+            values=n * len(schema.columns),
+            made=self.cells_made(schema, n),
+            seconds_per_made_cell=SECONDS_PER_DRAWN_CELL,
+        )
 
     def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> MixedNormal:
         """Exact sums, and a draw from the posterior. Spends nothing, because it protects nothing."""

@@ -19,7 +19,7 @@ from dpsynth_core.mechanisms.private_pgm.binned_columns import count_slots, find
 from dpsynth_core.mechanisms.private_pgm.bins import Bins
 from dpsynth_core.mechanisms.private_pgm.estimation import Measurement, check_clique_size, estimate
 from dpsynth_core.mechanisms.private_pgm.graphical_model import GraphicalModel
-from dpsynth_core.mechanisms.private_pgm.junction_tree import Clique
+from dpsynth_core.mechanisms.private_pgm.junction_tree import Clique, table_cells
 from dpsynth_core.mechanisms.private_pgm.measuring import GaussianMeasurer, expected_std, measurer_for
 from dpsynth_core.mechanisms.private_pgm.rounds import BinGroups, GroupedRows, Rounds
 from dpsynth_core.privacy.accounting import check_delta
@@ -35,6 +35,10 @@ COUNT_GIVEN = "counts of the given marginals"
 MAX_MARGINAL_CELLS = 1_000_000
 SECONDS_PER_FITTED_VALUE = 4.5e-7
 """Fitting the model once, and comparing it with what it misses, for each row and column."""
+EVALUATIONS, SECONDS_PER_MODEL_CELL = 100, 1e-8
+"""Of the model until named marginals fit, about; and what one takes for each cell and each marginal."""
+SECONDS_PER_DRAWN_CELL = 1.6e-7
+"""Drawing one cell of a row given those that it depends on."""
 USUAL_DELTA = "1e-6"
 """A suggestion says what this delta would allow."""
 FEW_ROWS = 300
@@ -149,14 +153,16 @@ class PrivatePGM(Mechanism):
             bins, cliques = self._given(schema)
             shape = tuple(each.size for each in bins)
             sizes = [math.prod(shape[variable] for variable in clique) for clique in cliques]
-            cells, draws, fits = max(sizes), sum(sizes), len(cliques)
+            cells, draws = max(sizes), sum(sizes)
+            fitting = EVALUATIONS * SECONDS_PER_MODEL_CELL * sum(table_cells(shape, cliques)) * (1 + len(cliques))
             stages, last = {COUNT_GIVEN: Fraction(1)}, Fraction(1, len(cliques))
         else:
             allocation = self._allocation(schema, n, granted)
             shape = tuple(Bins.equal(column, allocation.bins).size for column in schema)
             # Without rounds the finest table that is counted is a single column's.
             cells = allocation.groups**2 if allocation.first else max(shape)
-            fits, stages = allocation.first, dict(allocation.stages)
+            fitting = SECONDS_PER_FITTED_VALUE * allocation.first * n * len(schema.columns)
+            stages = dict(allocation.stages)
             draws = sum(shape) + allocation.first * cells
             last = allocation.step if allocation.first else min(allocation.columns.values())
         scale = expected_std(last, granted) / math.sqrt(2)
@@ -177,7 +183,9 @@ class PrivatePGM(Mechanism):
             cells=cells,
             draws=draws,
             values=n * len(schema.columns),
-            computing=SECONDS_PER_FITTED_VALUE * fits * n * len(schema.columns),
+            made=self.cells_made(schema, n),
+            seconds_per_made_cell=SECONDS_PER_DRAWN_CELL,
+            computing=fitting,
         )
 
     def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> GraphicalModel:

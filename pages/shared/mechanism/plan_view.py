@@ -47,7 +47,7 @@ def show_plan(session: Session, schema: Schema, n: int) -> None:
     if MECHANISMS[session.settings.key].counts_cells:
         _show_cells(session, schema, n, plan)
         return
-    st.metric("Expected time", duration(plan.seconds), border=True, width=260)
+    st.metric("Expected time", duration(session.settings.seconds(schema, n)), border=True, width=260)
     st.markdown("This mechanism fits a model to the whole table instead of counting rows in cells.")
     if plan.stages:
         st.markdown("**How epsilon is divided**")
@@ -61,7 +61,7 @@ def _show_cells(session: Session, schema: Schema, n: int, plan: Plan) -> None:
         ("Cells at the start", big_number(plan.cells)),
         ("Rows in an average cell", typical),
         ("Error of a count", f"± {error} rows" if counts_rows(plan) else "none"),
-        ("Expected time", duration(plan.seconds)),
+        ("Expected time", duration(session.settings.seconds(schema, n))),
     )
     for two in (facts[:2], facts[2:]):  # four in a row would be cut off at 150% zoom
         for slot, (label, value) in zip(st.columns(2), two, strict=True):

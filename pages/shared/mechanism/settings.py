@@ -127,6 +127,11 @@ class MechanismSettings:
         mechanism = self.mechanism(schema, n, key)
         return plan_for(mechanism, schema, n, self.epsilon if epsilon is None else epsilon, self.delta_of(key))
 
+    def seconds(self, schema: Schema, n: int, *, key: str | None = None) -> float:
+        """How long a run should take, roughly; raises as the plan does."""
+        mechanism = self.mechanism(schema, n, key)
+        return RunConfig(mechanism=mechanism, epsilon=self.epsilon, delta=self.delta_of(key)).seconds(schema, n)
+
     def delta_of(self, key: str | None = None) -> str:
         """Zero, unless the mechanism needs more or is granted more."""
         kind = MECHANISMS[key or self.key]
@@ -209,14 +214,6 @@ def _in_form_words(problem: ParameterError, mechanism: Mechanism) -> DPSynthErro
     titles = {parameter.name: parameter.title for parameter in parameters(type(mechanism))}
     name, text = problem.parameter, str(problem)
     return DPSynthError(f"{titles[name]}{text[len(name) :]}") if name in titles and text.startswith(name) else problem
-
-
-def seconds_for(config: RunConfig, schema: Schema, n: int) -> float:
-    """How long a run should take, roughly; raises where a mechanism does not fit."""
-    candidates = (config.mechanism,) if config.selection is None else config.selection.candidates
-    budget = config.fitted.per_row(schema.rows_per_person)
-    each = [candidate.plan(schema, n, budget).seconds for candidate in candidates]
-    return config.runs * sum(each) / len(each)
 
 
 def plan_for(mechanism: Mechanism, schema: Schema, n: int, epsilon: str | float, delta: str = "0") -> Plan:

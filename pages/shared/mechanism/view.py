@@ -156,7 +156,7 @@ def _card(session: Session, schema: Schema, n: int, key: str) -> None:
     with errors_shown("It does not fit this table."):
         plan = settings.plan(schema, n, key=key)
         cells = f"{big_number(plan.cells)} cells, " if kind.counts_cells else ""
-        st.caption(f"**Fits this table:** {cells}{duration(plan.seconds)}.")
+        st.caption(f"**Fits this table:** {cells}{duration(settings.seconds(schema, n, key=key))}.")
     chosen = settings.key == key
     st.space("stretch")
     if clicked(
@@ -229,7 +229,7 @@ def _side(session: Session, schema: Schema, n: int, key: str) -> None:
         plan = session.settings.plan(schema, n, key=key)
         st.markdown(f"**Cells at the start**  \n{big_number(plan.cells)}")
         st.markdown(f"**Error of one of its own counts** (cells differ)  \n{error_text(plan)}")
-        st.markdown(f"**Expected time**  \n{duration(plan.seconds)}")
+        st.markdown(f"**Expected time**  \n{duration(session.settings.seconds(schema, n, key=key))}")
         st.markdown(f"**Where epsilon goes**  \n{split_words(plan)}")
 
 

@@ -14,7 +14,6 @@ from dpsynth_core.runs.stored_run import PaidRun, StoreOrder, execute_and_store
 from pages.shared.accounts import open_ledger, paid_estimates
 from pages.shared.formatting import format_loss
 from pages.shared.mechanism.actions import FORECAST
-from pages.shared.mechanism.settings import seconds_for
 from pages.shared.session import Session
 from pages.shared.tasks import RUN, Task, runner
 
@@ -32,7 +31,7 @@ def start(session: Session, config: RunConfig) -> Task:
     if session.mode == "release" and config.seed is not None:
         raise DPSynthError("A seeded run cannot be a release. Remove the seed.")
     # What does not fit is refused before anything is charged, and so is a run that no worker could do.
-    seconds = seconds_for(config, work.schema, work.n)
+    seconds = config.seconds(work.schema, work.n)
     runner()
     work.tasks.drop(FORECAST)  # the run needs the worker more
     asked = (work.data.table, work.schema, config, paid_estimates(work))

@@ -24,7 +24,6 @@ from pages.shared.accounts import account_of, open_stored_releases, remember_loo
 from pages.shared.buttons import clicked
 from pages.shared.formatting import delta_badge, duration, format_loss
 from pages.shared.layout import errors_shown, guarantee_badge, show_error
-from pages.shared.mechanism.settings import plan_for, seconds_for
 from pages.shared.session import Session
 from pages.shared.spending import Offer, ask_to_spend, shortages, show_price, warn_of_void
 from pages.shared.synthesize.actions import start
@@ -88,8 +87,7 @@ def show_summary(session: Session, config: RunConfig, schema: Schema, n: int) ->
             )
             st.markdown(f"Privacy loss of all tables together: **ε = {format_amount(total.epsilon)}**{delta}.")
         try:
-            plan = plan_for(config.mechanism, schema, n, config.epsilon, config.delta)
-            st.caption(f"Expected time: {duration(plan.seconds * config.copies)}.")
+            st.caption(f"Expected time: {duration(config.seconds(schema, n))}.")
         except DPSynthError:
             missing.append("Choose a mechanism that fits this table.")
     if session.mode == "release":
@@ -176,7 +174,7 @@ def _show_selection(session: Session, config: RunConfig, schema: Schema, n: int)
         f"The app makes {config.selection.max_runs} runs. How many of them count is drawn at random and stays secret; "
         "the best of those is kept and the others are deleted unseen."
     )
-    st.caption(f"Expected time: {duration(seconds_for(config, schema, n))}.")
+    st.caption(f"Expected time: {duration(config.seconds(schema, n))}.")
     missing = _budget_problems(session, config) if session.mode == "release" else []
     _ask_start(session, config, missing, label="Pick the best", icon=":material/emoji_events:", key="pick_best")
 
