@@ -2,8 +2,9 @@
 
 Sessions stay in the server's memory. The address carries an unguessable token; the session is handed out only to the
 browser that it was made for, which is recognised by the cookie that Streamlit sets against request forgery. A copied
-address opens nothing. Nothing is written to disk. Once the last tab is closed, a table is kept for a while, within a
-bound on memory, and then dropped; the visitor's next page says so.
+address opens nothing. An address without a token, which a page has for a moment after it was changed, leads back to the
+session that the same browser has just left. Nothing is written to disk. Once the last tab is closed, a table is kept
+for a while, within a bound on memory, and then dropped; the visitor's next page says so.
 """
 
 from __future__ import annotations
@@ -102,6 +103,20 @@ class Memory:
                 return None
             stored.used = self._clock()
             return stored.session
+
+    def left_by(self, browser: str, has_left: Callable[[Any], bool]) -> Any | None:
+        """The session that this browser used last, if it has just left it; None for a browser without a cookie.
+
+        Args:
+            browser: The browser that comes without a token.
+            has_left: Whether a session's last tab was closed a moment ago.
+        """
+        with self._lock:
+            mine = [
+                each for each in self._sessions.values() if browser and secrets.compare_digest(each.browser, browser)
+            ]
+            left = [each for each in mine if has_left(each.session)]
+            return max(left, key=lambda each: each.used).session if left else None
 
     def sweep(self, connected: Callable[[Any], bool]) -> None:
         """Drop tables that nobody has looked at for too long, or that take too much memory.
@@ -214,6 +229,12 @@ class Presence:
         """Whether a tab shows this session."""
         with self._lock:
             return any(self._connected(tab) for tab in self._watched.get(session, ()))
+
+    def left(self, session: Visitor) -> bool:
+        """Whether the last tab of a session was closed a moment ago: by a reload, or by mistake."""
+        with self._lock:
+            tabs = self._watched.get(session, {})
+            return bool(tabs) and not any(self._connected(tab) for tab in tabs)
 
     def _watch(self) -> None:
         while True:

@@ -232,9 +232,10 @@ def offered(key: str, download: Download) -> str:
 
 def _restored(person: Person) -> Session | None:
     token, browser = st.query_params.get(_TOKEN), _browser()
-    if not token or not browser:
+    if not browser:
         return None
-    before: Session | None = MEMORY.find(token, browser)
+    # A page that was just changed has no token in its address yet: a reload comes back without one.
+    before: Session | None = MEMORY.find(token, browser) if token else MEMORY.left_by(browser, PRESENCE.left)
     if before is not None and before.person.subject != person.subject:
         return None
     if before is not None:

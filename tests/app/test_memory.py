@@ -51,6 +51,18 @@ def test_a_session_is_found_by_its_own_browser_only() -> None:
     assert len(token) >= 32
 
 
+def test_without_a_token_a_browser_finds_what_it_has_just_left_and_nothing_else() -> None:
+    memory, open_elsewhere, just_left, foreign = Memory(), Visitor(), Visitor(), Visitor()
+    memory.keep(open_elsewhere, "browser")
+    memory.keep(just_left, "browser")
+    memory.keep(foreign, "another browser")
+    assert memory.left_by("browser", {just_left, foreign}.__contains__) is just_left
+    assert memory.left_by("browser", {foreign}.__contains__) is None
+    assert memory.left_by("a third browser", {just_left, foreign}.__contains__) is None
+    memory.keep(just_left, "")
+    assert memory.left_by("", {just_left}.__contains__) is None, "without a cookie nobody is recognised"
+
+
 def test_only_so_many_are_kept() -> None:
     memory, visitors = Memory(max_sessions=2), [Visitor() for _ in range(5)]
     tokens = [memory.keep(visitor, "browser") for visitor in visitors]
@@ -169,15 +181,19 @@ def test_work_is_given_up_within_a_minute_after_the_last_tab_is_closed() -> None
     assert visitor.left == 1
     tabs.wait(1000)
     assert visitor.left == 1, "once is enough"
+    assert not tabs.presence.left(visitor), "that is no reload any more"
     assert GRACE_SECONDS + SWEEP_EVERY < 60
 
 
 def test_a_reload_within_the_grace_period_changes_nothing() -> None:
     tabs, visitor = Tabs(), Visitor()
     tabs.show(visitor, "before")
+    assert not tabs.presence.left(visitor)
     tabs.open.clear()
     tabs.wait(20)
+    assert tabs.presence.left(visitor)
     tabs.show(visitor, "after")
+    assert not tabs.presence.left(visitor)
     tabs.wait(1000)
     assert visitor.left == 0
 
