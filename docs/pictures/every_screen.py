@@ -1,6 +1,6 @@
 """Every page as people see it: light and dark, on screens of several widths and at 150% zoom, to be looked at.
 
-python -m docs.pictures.every_screen FOLDER [--example KEY] [--only Data,Release]
+python -m docs.pictures.every_screen FOLDER [--example KEY] [--only Data,Release] [--screens 1400-light,390-dark]
 """
 
 from __future__ import annotations
@@ -18,21 +18,26 @@ from pages.shared.tradeoffs.view import SECTIONS
 
 WIDTHS = {"1400": 1400, "1024": 1024, "390": 390, "zoom150": 933}
 """A window of 1400 pixels at 150% zoom lays a page out as one of 933."""
-SCHEMES = ("light", "dark")
+SCREENS = [f"{width}-{scheme}" for width in WIDTHS for scheme in ("light", "dark")]
 HEIGHT = 900
 TALLEST = 12_000
 
 
-def take(page: Page, folder: Path, name: str) -> None:
-    """The page from top to bottom, in every width and scheme."""
-    for width, pixels in {**WIDTHS, "": WIDTHS["1400"]}.items():
-        page.set_viewport_size({"width": pixels, "height": HEIGHT})
-        for scheme in SCHEMES if width else ("light",):
-            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-            quiet(page).reload()  # as somebody comes who has this screen; the address has the session once it is quiet
-            expect(page.get_by_role("heading", level=1)).to_be_visible()
-            if width:
-                shoot(page, pixels, folder / f"{name}-{width}-{scheme}.png")
+def take(page: Page, folder: Path, name: str, screens: list[str]) -> None:
+    """The page from top to bottom, on these screens."""
+    for screen in screens:
+        show_on(page, screen)
+        shoot(page, WIDTHS[screen.split("-")[0]], folder / f"{name}-{screen}.png")
+    show_on(page, SCREENS[0])
+
+
+def show_on(page: Page, screen: str) -> None:
+    """The page as somebody sees it who comes with this screen."""
+    width, scheme = screen.split("-")
+    page.set_viewport_size({"width": WIDTHS[width], "height": HEIGHT})
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    quiet(page).reload()  # the address has the session once it is quiet
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
 
 
 def shoot(page: Page, pixels: int, path: Path) -> None:
@@ -58,7 +63,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--example", choices=EXAMPLES, default=FIRST)
     parser.add_argument("--only", default="", help="titles of pages, separated by commas")
+    parser.add_argument("--screens", default="", help=f"which of {', '.join(SCREENS)}, separated by commas")
     chosen = parser.parse_args()
+    screens = [screen for screen in chosen.screens.split(",") if screen] or SCREENS
     chosen.folder.mkdir(parents=True, exist_ok=True)
     only = [title for title in chosen.only.split(",") if title]
     with serving() as address, sync_playwright() as playwright:
@@ -69,7 +76,7 @@ def main() -> None:
         page.goto(address)
         expect(page.get_by_role("heading", level=1)).to_have_text("DPSynth")
         if not only or "Home" in only:
-            take(page, chosen.folder, "Home")
+            take(page, chosen.folder, "Home", screens)
         begin(page)
         if chosen.example != FIRST:
             choose(page, chosen.example)
@@ -80,14 +87,14 @@ def main() -> None:
             follow(page, stage.title)
             complete(page, stage)
             if stage.title != "Trade-offs":
-                take(page, chosen.folder, stage.title)
+                take(page, chosen.folder, stage.title, screens)
                 continue
             for section, label in SECTIONS.items():
                 quiet(page).get_by_role("radio", name=label, exact=True).press("Space")
                 if section != "lessons":
                     expect(page.get_by_test_id("stPlotlyChart").first).to_be_visible()
                 expect(page.get_by_role("button", name="Cancel", exact=True)).to_have_count(0)
-                take(page, chosen.folder, f"{stage.title}-{section}")
+                take(page, chosen.folder, f"{stage.title}-{section}", screens)
         browser.close()
 
 
