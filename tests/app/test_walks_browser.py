@@ -222,6 +222,20 @@ def test_a_reload_and_a_second_tab_show_the_persons_own_file(visit: Visit) -> No
 
 
 @pytest.mark.slow
+def test_a_reload_before_the_address_has_its_session_loses_nothing(visit: Visit) -> None:
+    page = press(visit(), "Use my own table")
+    use(page.get_by_role("radio", name="Release: private data"), "Space")
+    expect(page.get_by_text("Release mode", exact=True)).to_be_visible()
+    upload(quiet(page), "mine.csv", csv_of("age", "weight"))
+    expect(page.get_by_text("mine.csv: 60 rows, 2 columns")).to_be_visible()
+    page.goto(quiet(page).url.split("?")[0])  # the address as it is right after the page was changed
+    expect(page.get_by_text("mine.csv: 60 rows, 2 columns")).to_be_visible()
+    other = page.context.new_page()  # another tab beside it is another visit
+    other.goto(page.url.split("?")[0])
+    expect(other.get_by_role("combobox", name="Example")).to_be_visible()
+
+
+@pytest.mark.slow
 def test_a_delta_that_is_used_up_is_called_delta(visit: Visit) -> None:
     page = release_with(visit(), csv_of("a", "b", "c", "d"))
     fill_in(page.get_by_role("spinbutton", name="Total epsilon"), "5")
