@@ -1,7 +1,8 @@
 """The container file, built and started by buildah where there is one and the kernel lets it.
 
 ``DPSYNTH_BASE_IMAGE`` names another base image, with Python 3.11 and its venv module; ``DPSYNTH_BUILD_OPTIONS`` adds
-options. `make test-container` runs this; it takes minutes, most of them for installing and compiling.
+options; ``DPSYNTH_IMAGE`` names an image that was built before and is left as it is. `make test-container` runs this;
+it takes minutes, most of them for installing and compiling.
 """
 
 from __future__ import annotations
@@ -46,6 +47,10 @@ def buildah(*arguments: str, timeout: float = 300) -> str:
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    built = os.environ.get("DPSYNTH_IMAGE")
+    if built:
+        yield built
+        return
     name = f"localhost/dpsynth-test-{uuid.uuid4().hex[:8]}"
     with base_image(BUILDAH, tmp_path_factory.mktemp("base")) as base:
         _skip_if_forbidden(base.name)
@@ -79,20 +84,16 @@ def settings(image: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def run(image: str, tmp_path: Path) -> Iterator[Run]:
-    """A command in a fresh container whose data volume is a folder of this test's; each call is another container."""
-    volume = tmp_path / "data"
-    volume.mkdir(mode=0o700)
-    os.chown(volume, USER, USER)
-    made: list[str] = []
+def container(image: str) -> Iterator[str]:
+    name = buildah("from", image)
+    yield name
+    buildah("rm", name)
 
-    def run(*command: str) -> list[str]:
-        made.append(buildah("from", image))
-        return [BUILDAH, "run", *ISOLATION, "--volume", f"{volume}:/data", made[-1], "--", *command]
 
-    yield run
-    for container in made:
-        buildah("rm", container)
+@pytest.fixture
+def run(container: str) -> Run:
+    """A command in the container, as its user and with its volume."""
+    return lambda *command: [BUILDAH, "run", *ISOLATION, container, "--", *command]
 
 
 def output(command: list[str]) -> str:
@@ -128,7 +129,7 @@ def test_the_loops_are_compiled(run: Run) -> None:
     assert before == after
 
 
-def test_it_starts_is_healthy_and_keeps_its_data(run: Run, settings: dict[str, Any], tmp_path: Path) -> None:
+def test_it_starts_is_healthy_and_keeps_its_data(run: Run, settings: dict[str, Any], container: str) -> None:
     port = free_port()
     # The options that follow the image's name when it is run; the last one counts.
     started = run(*settings["Entrypoint"], "--server.address", "localhost", "--server.port", str(port))
@@ -141,9 +142,11 @@ def test_it_starts_is_healthy_and_keeps_its_data(run: Run, settings: dict[str, A
         server.terminate()
         server.wait(60)
     assert subprocess.run(run(*check), capture_output=True, check=False, timeout=120).returncode != 0, "it is gone"
-    key = tmp_path / "data" / "installation.key"
-    assert (key.stat().st_mode & 0o777, key.stat().st_uid) == (0o600, USER)
-    assert "complete and unchanged" in output(run("dpsynth-app", "ledger", "check")), "in another container"
+    assert output(run("stat", "-c", "%a %u", "/data/installation.key")) == f"600 {USER}"
+    assert "complete and unchanged" in output(run("dpsynth-app", "ledger", "check")), "after a restart"
+    own = Path(buildah("mount", container))
+    assert (own / "opt/dpsynth/bin/dpsynth-app").exists()
+    assert not list((own / "data").iterdir()), "everything that must be kept is on the volume"
 
 
 def _ready(server: subprocess.Popen[bytes], port: int) -> str:
