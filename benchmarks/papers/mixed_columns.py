@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from time import perf_counter
 from typing import NamedTuple
 
@@ -127,10 +128,8 @@ def six_columns(n: int, rng: np.random.Generator) -> pd.DataFrame:
 
 def _errors(original: PrivateTable, table: pd.DataFrame, seconds: float) -> MixedErrors:
     pair = TablePair.of(original, table)
-    ranges = {column.name: BINS for column in SCHEMA if column.is_numeric}
-    single = [
-        total_variation(*pair.counts([name], {name: ranges[name]} if name in ranges else {})) for name in pair.names
-    ]
+    columns = [[replace(column, bins=BINS) if column.is_numeric else column] for column in SCHEMA]
+    single = [total_variation(*both) for both in pair.counts(columns)]
     moved = correlation_differences(pair)["difference"].abs()
     return MixedErrors(
         marginal=float(np.mean(single)),

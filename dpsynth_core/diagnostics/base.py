@@ -16,6 +16,8 @@ import pandas as pd
 from dpsynth_core.arrays import IntArray
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.table.column import Column
+from dpsynth_core.table.private_rows import CellCounts, DeclaredCells
 from dpsynth_core.table.private_table import PrivateTable
 
 Verdict: TypeAlias = Literal["excellent", "good", "fair", "poor", "unknown"]
@@ -102,15 +104,26 @@ class TablePair:
     def names(self) -> tuple[str, ...]:
         return self.original.schema.names
 
-    def counts(self, names: Sequence[str], bins: Mapping[str, int]) -> tuple[IntArray, IntArray]:
-        """Rows of either table in every cell that holds rows of one of them, in the same order."""
-        both = [table.counts(names, bins=bins) for table in (self.original, self.synthetic)]
-        cells = np.concatenate([counted.cells for counted in both])
-        distinct, index = np.unique(cells, axis=0, return_inverse=True)
-        split = len(both[0].cells)
-        out = np.zeros((2, len(distinct)), dtype=np.int64)
-        out[0, index[:split]], out[1, index[split:]] = both[0].counts, both[1].counts
-        return out[0], out[1]
+    def counts(self, sets: Sequence[Sequence[Column]]) -> list[tuple[IntArray, IntArray]]:
+        """For each set of columns, rows of either table in every cell that holds any, in the same order.
+
+        Every row is counted, of a long table as well, in one pass for all sets.
+        """
+        cells = {column: DeclaredCells(column=column) for columns in sets for column in columns}
+        asked = [[cells[column] for column in columns] for columns in sets]
+        both = [table.every_row.histograms(asked) for table in (self.original, self.synthetic)]
+        shapes = [[column.size for column in columns] for columns in sets]
+        return [_aligned(first, second, shape) for first, second, shape in zip(*both, shapes, strict=True)]
+
+
+def _aligned(first: CellCounts, second: CellCounts, shape: Sequence[int]) -> tuple[IntArray, IntArray]:
+    """Two tables' counts over the cells that hold rows of either."""
+    keys = np.ravel_multi_index(tuple(np.concatenate([first[0], second[0]]).T), tuple(shape))
+    distinct, index = np.unique(keys, return_inverse=True)
+    split = len(first[0])
+    out = np.zeros((2, len(distinct)), dtype=np.int64)
+    out[0, index[:split]], out[1, index[split:]] = first[1], second[1]
+    return out[0], out[1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +137,19 @@ class Diagnostic(ABC):
     method: ClassVar[str]
     """How it is computed, for those who ask."""
     scale: ClassVar[Scale]
+    counted: ClassVar[str] = ""
+    """What of it is a matter of counts, so that every row of a long table is taken into account; the rest, or all of it
+    where nothing is said, is computed on a sample."""
+
+    def basis(self, pair: TablePair) -> tuple[str, ...]:
+        """On how many rows of a long original its numbers are computed, in a sentence; nothing for any other."""
+        sample = pair.original.basis
+        if not sample:
+            return ()
+        if not self.counted:
+            return (f"{sample[0].upper()}{sample[1:]}, drawn at random by position.",)
+        every = f"{self.counted} computed on all {pair.original.rows_in_all:,} rows"
+        return (f"{every}, the rest {sample}, drawn at random by position.",)
 
     @abstractmethod
     def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:

@@ -104,5 +104,5 @@ def _shares(pair: TablePair, names: tuple[str, ...]) -> list[FloatArray]:
     cells = COLUMN_CELLS if len(names) == 1 else PAIR_CELLS
     columns = [coarse(pair.original.schema[name], cells) for name in names]
     bins = {column.name: column.levels for column in columns if column.is_numeric}
-    tables = (pair.original, pair.synthetic)
+    tables = (pair.original.every_row, pair.synthetic)
     return [table.counts(names, bins=bins).dense() / table.n for table in tables]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -11,7 +11,7 @@ import pandas as pd
 
 from dpsynth_core.diagnostics import DIAGNOSTICS, Diagnostic, Result, TablePair, Verdict
 from dpsynth_core.diagnostics.base import VERDICTS
-from dpsynth_core.errors import DPSynthError, ParameterError
+from dpsynth_core.errors import DPSynthError, EngineError, ParameterError
 from dpsynth_core.progress import Progress, RunProgress, no_progress
 from dpsynth_core.runs.workers import part_of
 from dpsynth_core.table.private_table import PrivateTable
@@ -133,6 +133,9 @@ def _configured(item: str | Diagnostic) -> Diagnostic:
 def _examined(diagnostic: Diagnostic, pair: TablePair, rng: np.random.Generator, progress: Progress) -> Result:
     """One diagnostic; where it refuses, its reason is the result, so that the others are still shown."""
     try:
-        return diagnostic.examine(pair, rng, progress)
+        found = diagnostic.examine(pair, rng, progress)
+    except EngineError:
+        raise  # no result of any diagnostic would be about these rows
     except DPSynthError as error:
         return diagnostic.unable(str(error))
+    return replace(found, notes=(*diagnostic.basis(pair), *found.notes))

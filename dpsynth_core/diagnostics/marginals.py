@@ -32,6 +32,7 @@ class MarginalsDiagnostic(Diagnostic):
         "between two samples of the original, of the same sizes. The headline is the worst column, never an average."
     )
     scale: ClassVar[Scale] = SCALE
+    counted: ClassVar[str] = "Shares of values are"
 
     bins: int = COLUMN_CELLS
     """Largest number of cells that a range is divided into."""
@@ -44,10 +45,12 @@ class MarginalsDiagnostic(Diagnostic):
 
     def examine(self, pair: TablePair, rng: np.random.Generator, progress: Progress = no_progress) -> Result:
         kinds: list[tuple[str, int, int]] = []
+        counted = dict(
+            zip(pair.names, pair.counts([[coarse(column, self.bins)] for column in pair.original.schema]), strict=True)
+        )
 
         def measure(name: str) -> Measure:
-            column = coarse(pair.original.schema[name], self.bins)
-            original, synthetic = pair.counts([name], {name: column.levels} if column.is_numeric else {})
+            original, synthetic = counted[name]
             present = original >= min(KIND_ROWS, original.max())
             kinds.append((name, int(present.sum()), int((present & (synthetic > 0)).sum())))
             return variation_measure(name, (name,), original, synthetic, rng, draws=self.draws)

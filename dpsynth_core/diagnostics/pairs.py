@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar
@@ -20,7 +19,6 @@ from dpsynth_core.inference.group_comparison import ordered
 from dpsynth_core.inference.proportions import NORMAL_QUANTILE
 from dpsynth_core.progress import Progress, no_progress
 from dpsynth_core.runs.expected_error import PAIR_CELLS
-from dpsynth_core.table.encoding import codec_for
 
 PAIR = " × "
 
@@ -40,6 +38,7 @@ class PairsDiagnostic(Diagnostic):
         "difference is the large-sample one. The headline is the worst pair, never an average."
     )
     scale: ClassVar[Scale] = SCALE
+    counted: ClassVar[str] = "Shares of pairs of values are"
 
     bins: int = PAIR_CELLS
     """Largest number of cells that each range is divided into."""
@@ -54,10 +53,10 @@ class PairsDiagnostic(Diagnostic):
         pairs = [(PAIR.join(names), names) for names in combinations(pair.names, 2)]
         if not pairs:
             return self.unable("There is only one column, so there are no pairs.")
-        codes = _codes(pair, self.bins)
+        counted = _joint_counts(pair, self.bins)
 
         def measure(*names: str) -> Measure:
-            return variation_measure(PAIR.join(names), names, *_joint_counts(names, codes), rng, draws=self.draws)
+            return variation_measure(PAIR.join(names), names, *counted[names], rng, draws=self.draws)
 
         items = measure_each(pairs, measure, progress, "Comparing pairs of columns")
         return self.result(items, tables={"correlations": correlation_differences(pair)})
@@ -65,28 +64,13 @@ class PairsDiagnostic(Diagnostic):
 
 def mean_pair_variation(pair: TablePair, bins: int) -> float:
     """Mean total variation over all pairs of columns: one number to rank mechanisms by, never to judge a table by."""
-    codes = _codes(pair, bins)
-    return float(np.mean([total_variation(*_joint_counts(names, codes)) for names in combinations(pair.names, 2)]))
+    return float(np.mean([total_variation(*both) for both in _joint_counts(pair, bins).values()]))
 
 
-def _joint_counts(names: Sequence[str], codes: Sequence[Mapping[str, IntArray]]) -> tuple[IntArray, IntArray]:
-    """Rows of either table in every cell of a pair that holds any."""
-    first, second = names
-    width = 1 + max(int(table[second].max()) for table in codes)
-    joint = [table[first] * width + table[second] for table in codes]
-    _, index = np.unique(np.concatenate(joint), return_inverse=True)
-    original, synthetic = np.split(index, [len(joint[0])])
-    cells = int(index.max()) + 1
-    return np.bincount(original, minlength=cells), np.bincount(synthetic, minlength=cells)
-
-
-def _codes(pair: TablePair, bins: int) -> list[dict[str, IntArray]]:
-    """Each row's cell in every column of either table, coarse enough for pairs."""
-    codecs = {column.name: codec_for(coarse(column, bins)) for column in pair.original.schema}
-    return [
-        {name: codec.codes(table.positions(name)) for name, codec in codecs.items()}
-        for table in (pair.original, pair.synthetic)
-    ]
+def _joint_counts(pair: TablePair, bins: int) -> dict[tuple[str, ...], tuple[IntArray, IntArray]]:
+    """Rows of either table in every cell of a pair that holds any, on a grid that is coarse enough for pairs."""
+    columns = [coarse(column, bins) for column in pair.original.schema]
+    return dict(zip(combinations(pair.names, 2), pair.counts(list(combinations(columns, 2))), strict=True))
 
 
 def correlation_differences(pair: TablePair) -> pd.DataFrame:

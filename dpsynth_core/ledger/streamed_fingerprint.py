@@ -30,10 +30,13 @@ def streamed_fingerprints(table: StreamedTable, key: bytes, *, limits: Limits = 
         return file_fingerprints(file_content(str(file), limits), key)
     hasher = CellHasher(key, VERSION)
     if file is not None and isinstance(table, TextTable):
-        lines = MultisetSum(hasher, 1)
+        lines, pace, read = MultisetSum(hasher, 1), table.pace(), 0
         table.check_snapshot()
         for piece in _whole_lines(file):
-            lines.add_cells(text_lines(piece).to_frame("line"))
+            cells = text_lines(piece).to_frame("line")
+            lines.add_cells(cells)
+            read += len(cells)
+            pace.read(min(read, table.n))  # a header, or a cell with a line break, is no row
         table.check_snapshot()
         return (lines.digest(),)
     task = FingerprintTask(columns=table.file_columns, hasher=hasher)

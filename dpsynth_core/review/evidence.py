@@ -40,6 +40,8 @@ class Evidence:
     """Why ``nearest`` or ``discoveries`` is None, by that name."""
     complete: bool = True
     """Whether the nearest rows and the risk were looked for; not where only Diagnostics has been seen."""
+    basis: str = ""
+    """On how many of how many rows what needs rows was computed; empty where that is all of them."""
     releasable: Literal[False] = field(default=False, init=False)
 
 
@@ -86,6 +88,7 @@ def gather(private: PrivateTable, request: EvidenceRequest, *, progress: Progres
         own_discoveries=own,
         pair=pair,
         problems=problems,
+        basis=private.basis,
     )
 
 
@@ -102,8 +105,8 @@ def _discoveries(
     risk = request.discoveries or discovery_risk(
         release, **asked, advice=False, max_seconds=MAX_SECONDS, progress=share_of(progress, 0.0, 0.8)
     )
-    if not risk.simulations:
-        return risk, None
+    if not risk.simulations or private.basis:
+        return risk, None  # a sample has other group sizes than the table that the release was made from
     own = private_discovery_risk(
         private, release, **asked, max_seconds=MAX_SECONDS, progress=share_of(progress, 0.8, 1.0)
     )

@@ -159,6 +159,12 @@ def _discoveries(evidence: Evidence | None, thresholds: Thresholds) -> Checklist
     return replace(check, state=state, value=risk.high, measured=said)
 
 
+def _looked_at(evidence: Evidence) -> str:
+    if not evidence.basis:
+        return "all rows were checked for copies"
+    return f"all of this is {evidence.basis} of the original, so copies of its other rows are not seen"
+
+
 def _nearest(evidence: Evidence | None) -> ChecklistItem:
     item = ChecklistItem(
         key="nearest",
@@ -184,6 +190,6 @@ def _nearest(evidence: Evidence | None) -> ChecklistItem:
             f"Median distance to the closest original row: synthetic {nearest.distance:.3g}, fresh "
             f"{nearest.distance_fresh:.3g}, drawn at random from the declared domain {nearest.distance_random:.3g} "
             "(0: equal, 1: different in every column).",
-            f"Distances were computed for {nearest.sampled:,} synthetic rows; all rows were checked for copies.",
+            f"Distances were computed for {nearest.sampled:,} synthetic rows; {_looked_at(evidence)}.",
         ),
     )

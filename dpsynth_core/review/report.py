@@ -140,11 +140,13 @@ def _reviewed(subject: ReviewSubject, original: PrivateTable, synthetic: pd.Data
     rows = [
         ("data set", subject.data_set),
         ("fingerprint of the data set", subject.fingerprint or "none: teaching mode keeps no account"),
-        ("original", f"{original.n:,} rows, {len(original.schema.names)} columns"),
+        ("original", f"{original.rows_in_all:,} rows, {len(original.schema.names)} columns"),
         ("synthetic table", f"{len(synthetic):,} rows"),
         ("SHA-256 of the release", subject.release),
         ("SHA-256 of the release bundle, packed today", subject.bundle),
     ]
+    if original.basis:
+        rows.insert(3, ("what needs rows of the original", f"{original.basis}, drawn at random by position"))
     return ReportSection(title="What was reviewed", head=("what", "which"), rows=rows)
 
 

@@ -19,6 +19,7 @@ from dpsynth_core.privacy.noise import Noise, SeededNoise
 from dpsynth_core.privacy.primitives import Charge
 from dpsynth_core.progress import Point, Progress, RunProgress, share_of
 from dpsynth_core.runs.expected_error import ExpectedError, error_of_release, seconds_to_estimate
+from dpsynth_core.runs.originals import Original, opened
 from dpsynth_core.runs.selection import PrivateSelection, run_selection
 from dpsynth_core.runs.synthesize import ROWS, Release, run_mechanism
 from dpsynth_core.table.engines.streamed_table import StreamedTable
@@ -260,7 +261,7 @@ class RunResult:
 
 
 def execute(
-    table: pd.DataFrame | StreamedTable,
+    table: Original,
     schema: Schema,
     config: RunConfig,
     estimates: Iterable[PaidEstimate] = (),
@@ -276,9 +277,19 @@ def execute(
         estimates: Private estimates that were paid for on this table.
         progress: Receives the stages; raises to cancel.
     """
-    began = time.monotonic()
     progress("Reading the table", 0.0)
-    private = table if isinstance(table, StreamedTable) else PrivateTable(table, schema)
+    with opened(table, schema) as private:
+        return _execute(private, schema, config, estimates, progress)
+
+
+def _execute(
+    private: PrivateTable | StreamedTable,
+    schema: Schema,
+    config: RunConfig,
+    estimates: Iterable[PaidEstimate],
+    progress: RunProgress,
+) -> RunResult:
+    began = time.monotonic()
     config.check_length(private.n)
     tables, guarantees = [], []
     for copy in range(config.copies):

@@ -13,7 +13,7 @@ A task is any importable function that takes ``progress`` by name; the runner pa
     runner.cancel(job)                  # kills its process
     job.result                          # None until the charge is settled
 
-A task on a :class:`PrivateTable` is handed over as ``submit(title, on_private_table, task, table, schema, *args)``.
+A task on a private table is handed over as ``submit(title, on_private_table, task, table, schema, *args)``.
 
 The ledger is charged before a job is submitted. However the job ends (its result, an error, a cancel, a crash), the
 charge is settled once: committed if the job finished or had begun to draw, otherwise refunded. A few jobs run side by
@@ -40,8 +40,8 @@ from pebble import ProcessExpired, ProcessPool
 
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.progress import Point, RunProgress, Series, extend
+from dpsynth_core.runs.originals import ReadingRunProgress, SampledSource, sampled
 from dpsynth_core.runs.workers import quiet_context
-from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
 JobState: TypeAlias = Literal["waiting", "running", "finished", "failed", "cancelled"]
@@ -395,11 +395,13 @@ class JobRunner:
 
 
 def on_private_table(
-    task: Callable[..., Any], table: pd.DataFrame, schema: Schema, *args: Any, progress: RunProgress
+    task: Callable[..., Any], table: pd.DataFrame | SampledSource, schema: Schema, *args: Any, progress: RunProgress
 ) -> Any:
     """Run ``task(private, *args, progress=...)``; the worker encodes the table, so that the app does not wait."""
     progress("Reading the table", 0.0)
-    return task(PrivateTable(table, schema), *args, progress=progress)
+    told = ReadingRunProgress(progress)
+    with sampled(table, schema, told.read) as private:
+        return task(private, *args, progress=told)
 
 
 def _work(task: Callable[..., Any], args: tuple[Any, ...], job_id: str, channel: Channel) -> Any:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import pandas as pd
-
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import RELEASE, StoredRelease
 from dpsynth_core.ledger.ledger import installed_ledger
@@ -14,6 +12,7 @@ from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.progress import RunProgress
 from dpsynth_core.runs.configuration import NO_PROGRESS, RunConfig, RunResult, execute
+from dpsynth_core.runs.originals import Original
 from dpsynth_core.runs.saved_run import load_run, save_run
 from dpsynth_core.table.json_text import read_json
 from dpsynth_core.table.paid_estimate import PaidEstimate
@@ -39,7 +38,7 @@ class PaidRun:
 
 
 def execute_and_store(
-    table: pd.DataFrame,
+    table: Original,
     schema: Schema,
     config: RunConfig,
     estimates: Iterable[PaidEstimate],
@@ -50,7 +49,7 @@ def execute_and_store(
     """Make the synthetic tables, store them and settle the charge with their name; only then is there a result.
 
     Args:
-        table: The private rows.
+        table: The private rows, in memory or where they are.
         schema: The public facts.
         config: What to run.
         estimates: Private estimates that were paid for on this table.

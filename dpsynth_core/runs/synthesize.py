@@ -14,6 +14,7 @@ from dpsynth_core.privacy.budget import Amount, Budget, Cost, Guarantee
 from dpsynth_core.privacy.noise import Noise, SecureNoise, SeededNoise
 from dpsynth_core.privacy.primitives import Charge
 from dpsynth_core.progress import Point, Progress, no_progress
+from dpsynth_core.runs.originals import rows_read
 from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.schema import Schema
@@ -125,8 +126,7 @@ class ReadingProgress:
 
     def read(self, rows: int, n: int, rate: float) -> None:
         """One report of a pass."""
-        told = f"{rows:,} of {n:,} rows read, {rate:,.0f} a second" if rows else f"{n:,} rows are being read"
-        self._progress(f"{self._stage} ({told})", self._done)
+        self._progress(rows_read(self._stage, rows, n, rate), self._done)
 
 
 def check_granted(granted: Budget) -> None:

@@ -19,7 +19,15 @@ from dpsynth_core.table.counts import SparseCounts, count_cells
 from dpsynth_core.table.encoding import Positions, codec_for, reading_layout
 from dpsynth_core.table.file_layout import layout_of
 from dpsynth_core.table.paid_estimate import PaidEstimate
-from dpsynth_core.table.private_rows import CellCounts, CellMap, RowsRead, Summand, cell_counts, sampled_rows
+from dpsynth_core.table.private_rows import (
+    CellCounts,
+    CellMap,
+    PrivateRows,
+    RowsRead,
+    Summand,
+    cell_counts,
+    sampled_rows,
+)
 from dpsynth_core.table.schema import Schema
 
 LONG_TABLE = 100_000
@@ -82,6 +90,21 @@ class PrivateTable:
     def n(self) -> int:
         """Number of rows: public, because neighbours replace a row and never add one."""
         return self._n
+
+    @property
+    def every_row(self) -> PrivateRows:
+        """What counts all rows: this table, unless it is a sample of a longer one."""
+        return self
+
+    @property
+    def rows_in_all(self) -> int:
+        """Rows of the table that these are, or that they were drawn from."""
+        return self.n
+
+    @property
+    def basis(self) -> str:
+        """On how many of how many rows whatever is computed from it is computed; empty where that is all of them."""
+        return ""
 
     def judge(self, guarantee: Guarantee, estimates: Iterable[PaidEstimate] = ()) -> Guarantee:
         """The guarantee that remains, given where every fact comes from, the layout of the file included."""

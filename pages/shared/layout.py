@@ -19,6 +19,7 @@ from dpsynth_core.privacy.budget import Guarantee, Status, format_amount
 from dpsynth_core.table.schema import Schema
 from pages.shared.accounts import account_of, open_stored_releases, remember_look
 from pages.shared.buttons import clicked
+from pages.shared.data.server_actions import check_offered
 from pages.shared.memory import IDLE_MINUTES, PAID_MINUTES
 from pages.shared.presentation import begin_presentation, presenting
 from pages.shared.session import Dropped, Session, current_session
@@ -97,6 +98,12 @@ def lay_out(path: str) -> Session:
     person = _admitted(path)
     session = current_session(person)
     session.collect()
+    try:
+        check_offered(session)
+    except DPSynthError as error:
+        show_error("The table that you were using cannot be used any more.", error)
+        if session.current is not None:  # the list is being changed; nothing is lost, and nothing is shown meanwhile
+            st.stop()
     with errors_shown("The ledger cannot be used."):
         remember_look(session.current)
         open_stored_releases(session)
@@ -167,7 +174,7 @@ def _say_dropped(dropped: Dropped) -> None:
         if dropped.paid:
             lines.append("That includes a paid release that could not be stored. The ledger still counts what it cost.")
         lines.append(
-            "To go on, choose the example or upload the file again. In release mode its account is still there, with "
+            "To go on, choose the table or upload the file again. In release mode its account is still there, with "
             "the releases that were stored."
         )
         st.text("\n".join(lines))

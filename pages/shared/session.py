@@ -18,6 +18,7 @@ from dpsynth_core.ledger.people import ONE_PERSON, Person
 from dpsynth_core.privacy.budget import STATUS_MEANING, Budget, Guarantee
 from dpsynth_core.review import Thresholds
 from dpsynth_core.runs.configuration import RunConfig
+from dpsynth_core.runs.originals import OpenedSource
 from dpsynth_core.table.private_table import read_as_declared
 from dpsynth_core.table.schema import Schema
 from pages.shared.downloads import PATH, Download, Downloads
@@ -39,7 +40,7 @@ class Dropped:
     reason: DropReason
 
 
-Source: TypeAlias = Literal["example", "file"]
+Source: TypeAlias = Literal["example", "file", "server"]
 Door: TypeAlias = Literal["This table", "Submissions", "Approved bundles"]
 """A part of the Release page."""
 MAX_EARLIER = 4
@@ -60,6 +61,12 @@ class Session:
     """Where tables are chosen from on the Data page."""
     example: str = ""
     """The example that is chosen there, by its key; empty: the first."""
+    server_table: str = ""
+    """The table on this server that is chosen there, by its name; empty: the first."""
+    opening: Tasks = field(default_factory=Tasks)
+    """The work of opening one."""
+    opened: OpenedSource | None = None
+    """One that is open and not in use yet."""
     current: TableWork | None = None
     """The work on the table in use; None before one is chosen."""
     earlier: list[TableWork] = field(default_factory=list)
@@ -142,9 +149,16 @@ class Session:
         self.draft_version += 1
         self.tables_used += 1
 
+    def stop_opening(self) -> None:
+        """Give up on a table on this server that is being opened."""
+        for task in self.opening:
+            task.cancel()
+        self.opening, self.opened = Tasks(), None
+
     @property
     def tasks(self) -> Iterator[Tasks]:
         """All background work of this visitor."""
+        yield self.opening
         for work in self.works:
             yield work.tasks
         yield self.tradeoffs.tasks
@@ -190,7 +204,7 @@ class Session:
     def missing(self) -> list[str]:
         """What is still to be done on the Data page before a mechanism can be chosen."""
         if self.current is None:
-            return ["Choose an example or upload a file."]
+            return ["Choose a table."]
         return [] if self.current.schema is not None else ["Correct the public facts listed in red."]
 
     @property

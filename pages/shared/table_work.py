@@ -22,15 +22,19 @@ from dpsynth_core.inference.question import Question
 from dpsynth_core.inference.question_risk import QuestionRisk
 from dpsynth_core.ledger.declarations import RowOverlap
 from dpsynth_core.ledger.paid_comparison import PaidComparison
+from dpsynth_core.ledger.people import Person
 from dpsynth_core.ledger.row_sketch import RowSketch
+from dpsynth_core.ledger.sources import SourceTable
 from dpsynth_core.privacy.budget import Budget, format_amount, sequential
 from dpsynth_core.review import Bundle, Decision, Evidence, Publication, release_digest
 from dpsynth_core.runs.configuration import RunConfig, RunResult
 from dpsynth_core.runs.forecast import Forecast, Scenario
+from dpsynth_core.runs.originals import SampledSource
 from dpsynth_core.runs.planning import PlanRow
 from dpsynth_core.table.file_layout import FileLayout, layout_of
 from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.row_sample import RowSample, sample_sentence
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.teaching.false_discovery import FalseDiscoveryReplay
 from pages.shared.tasks import RUN, Tasks
@@ -43,10 +47,14 @@ class DataSet:
     """The table in use."""
 
     title: str
-    """The example's title or the file's name. Untrusted text."""
+    """The example's title, the file's name or that of a table on this server. Untrusted text."""
     table: pd.DataFrame
+    """The rows at hand: all of them, or of a long table on this server a random sample. Whatever is charged for or
+    counts rows needs ``original``."""
     uploaded: bool
     """Whether it came from a person's file."""
+    server: SourceTable | None = None
+    """The table on this server that it is; None where all rows are here."""
     example: str = ""
     """The example's key; empty for a file."""
     fingerprint: str | None = None
@@ -55,6 +63,35 @@ class DataSet:
     """Its own name where it shares the account of another table; None where it has the account's."""
     content: bytes | None = field(default=None, repr=False)
     """The file, to be read again if its layout is corrected; None where the table came from no file. Private."""
+
+    @property
+    def n(self) -> int:
+        """Rows of the table, here or not."""
+        return len(self.table) if self.server is None else self.server.n
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row is at hand."""
+        return len(self.table) == self.n
+
+    @property
+    def basis(self) -> str:
+        """On how many of how many rows what needs rows at hand is computed; empty where that is all of them."""
+        return "" if self.complete else sample_sentence(len(self.table), self.n)
+
+    def original(self, by: Person) -> pd.DataFrame | SourceTable:
+        """All rows, or what a worker needs to open them again for somebody."""
+        return self.table if self.server is None else replace(self.server, by=by)
+
+    def sampled(self, by: Person) -> pd.DataFrame | SampledSource:
+        """Rows to compare one by one, with a way to count all of them."""
+        if self.server is None:
+            return self.table
+        return SampledSource(table=replace(self.server, by=by), sample=self.table)
+
+    def encoded(self, schema: Schema) -> PrivateTable:
+        """The rows at hand, with these facts."""
+        return PrivateTable(self.table, schema) if self.complete else RowSample(self.table, schema, of=self.n)
 
     @cached_property
     def nbytes(self) -> int:
@@ -285,15 +322,15 @@ class TableWork:
     @property
     def n(self) -> int:
         """Rows of the table."""
-        return len(self.data.table)
+        return self.data.n
 
     @property
     def private(self) -> PrivateTable | None:
-        """The encoded table, made anew only when the schema has changed; None while there is no valid schema."""
+        """The encoded rows at hand, made anew only when the schema has changed; None while there is no valid schema."""
         if self.schema is None:
             return None
         if self._private is None or self._private.schema != self.schema:
-            self._private = PrivateTable(self.data.table, self.schema)
+            self._private = self.data.encoded(self.schema)
         return self._private
 
     @property
@@ -313,7 +350,7 @@ class TableWork:
         """Whether there is work on this table that somebody would miss: runs, or the facts of a private file."""
         run = self.tasks.get(RUN)
         at_work = run is not None and (run.active or run.uncollected)
-        return bool(self.runs) or at_work or (self.data.uploaded and self.data.fingerprint is not None)
+        return bool(self.runs) or at_work or (not self.data.example and self.data.fingerprint is not None)
 
     @property
     def nbytes(self) -> int:
@@ -325,6 +362,13 @@ class TableWork:
     def mode(self) -> Mode:
         """A table with an account is private; one without is public or simulated."""
         return "teaching" if self.data.fingerprint is None else "release"
+
+    @property
+    def declared_layout(self) -> FileLayout | None:
+        """The layout of the file, where somebody has declared it: that of a text on this server always is."""
+        layout = self.data.layout
+        fixed = self.data.server is not None and layout is not None and layout.format == "text"
+        return layout if self.layout_public or fixed else None
 
     def in_other_mode(self, fingerprint: str | None = None, version: str | None = None) -> TableWork:
         """The same table with the facts declared so far, and nothing that was made from it.

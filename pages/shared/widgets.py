@@ -20,7 +20,7 @@ from pages.shared.layout import show_error
 from pages.shared.mechanism.settings import EPSILONS
 from pages.shared.presentation import enlarged, presenting
 from pages.shared.session import Session, offered
-from pages.shared.table_work import RunRecord
+from pages.shared.table_work import RunRecord, TableWork
 from pages.shared.tasks import Task
 
 LOOK_EVERY = 0.5
@@ -77,6 +77,15 @@ def plain_list(lines: Iterable[str]) -> None:
     text = "\n".join(f"• {line}" for line in lines)
     if text:
         st.text(text)
+
+
+def say_basis(work: TableWork) -> None:
+    """Of a long table: on how many of its rows the figures on the page were computed."""
+    if work.data.basis:
+        st.caption(
+            f"Of the original, whatever needs rows is {work.data.basis}, drawn at random by position; shares of values "
+            "and of pairs of values on Diagnostics are counted over all rows."
+        )
 
 
 def ask_one(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from dpsynth_core.errors import EngineError, IntakeError
+from dpsynth_core.table.column import Column
 from dpsynth_core.table.engines.row_batch import RowBatch, cells_of, check_streamed
 from dpsynth_core.table.engines.row_tasks import Accumulator, RowTask
 from dpsynth_core.table.engines.snapshot import Snapshot, files_at
@@ -56,8 +57,11 @@ class DuckDBOptions:
         return chosen
 
 
-def open_duckdb(location: str, schema: Schema, *, table: str | None, options: DuckDBOptions) -> StreamedTable:
-    """A Parquet file, a folder of them, a text file, or a table of a DuckDB database."""
+def open_duckdb(location: str, schema: Schema | None, *, table: str | None, options: DuckDBOptions) -> StreamedTable:
+    """A Parquet file, a folder of them, a text file, or a table of a DuckDB database.
+
+    Without a schema nothing is declared yet: cells can be looked at, and no guarantee can hold.
+    """
     paths = files_at(location)
     snapshot = Snapshot.of(paths)
     start = _start_of(paths[0])
@@ -68,22 +72,24 @@ def open_duckdb(location: str, schema: Schema, *, table: str | None, options: Du
     if table is not None:
         raise EngineError("Only a DuckDB database has tables to choose from; leave 'table' out for files.")
     if start.startswith(PARQUET_MAGIC):
-        if schema.file is not None and schema.file.format != "parquet":
+        if schema is not None and schema.file is not None and schema.file.format != "parquet":
             raise IntakeError(
                 f"This file is declared as {schema.file.format} but looks like parquet; correct its layout."
             )
         return DuckDBTable(snapshot, schema, table=None, options=options)
     if start.startswith(EXCEL_MAGIC):
         raise EngineError("Excel files are read in memory only; save the sheet as CSV or Parquet.")
-    from dpsynth_core.table.engines.text_table import TextTable  # noqa: PLC0415  loads the compiler
+    from dpsynth_core.table.engines.text_table import NO_LAYOUT, TextTable  # noqa: PLC0415  loads the compiler
 
+    if schema is None:
+        raise EngineError(NO_LAYOUT)
     return TextTable(snapshot, schema)
 
 
 class DuckDBTable(StreamedTable):
     """Parquet files, or one table of a database."""
 
-    def __init__(self, snapshot: Snapshot, schema: Schema, *, table: str | None, options: DuckDBOptions) -> None:
+    def __init__(self, snapshot: Snapshot, schema: Schema | None, *, table: str | None, options: DuckDBOptions) -> None:
         import duckdb  # noqa: PLC0415  only where it is needed
 
         self._snapshot, self._options, self._table = snapshot, options, table
@@ -98,6 +104,7 @@ class DuckDBTable(StreamedTable):
         names = clean_names(self._stored)
         for name, kind in zip(names, stored.values(), strict=True):
             check_streamed(name, kind)
+        schema = schema or undeclared(names)
         layout = schema.file or FileLayout(format="parquet")
         declared = schema.file is not None if table is None else True
         super().__init__(schema, layout, names=names, read_as_declared=declared)
@@ -138,6 +145,10 @@ class DuckDBTable(StreamedTable):
         alone = self._table is None and len(self._snapshot.files) == 1
         return self._snapshot.paths[0] if alone else None
 
+    @property
+    def stamp(self) -> str:
+        return self._snapshot.stamp
+
     def check_snapshot(self) -> None:
         self._snapshot.check()
 
@@ -170,6 +181,11 @@ class DuckDBTable(StreamedTable):
 
     def close(self) -> None:
         self._connection.close()
+
+
+def undeclared(names: Sequence[str]) -> Schema:
+    """Columns of which nothing is known but their names: whatever is made with it is void."""
+    return Schema(columns=tuple(Column(name=name, kind="boolean") for name in names))
 
 
 def _start_of(path: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Sequence
@@ -51,6 +52,11 @@ class Snapshot:
     @property
     def paths(self) -> list[str]:
         return [file.path for file in self.files]
+
+    @property
+    def stamp(self) -> str:
+        """The same as long as no file is replaced, changed, added or removed."""
+        return hashlib.sha256(repr(self.files).encode()).hexdigest()
 
     def check(self) -> None:
         """Raise if a file is gone or was changed."""

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Self
 
 import numpy as np
+import pandas as pd
 
 from dpsynth_core.arrays import IntArray
 from dpsynth_core.errors import EngineError, SchemaError
@@ -16,6 +17,7 @@ from dpsynth_core.privacy.budget import Guarantee
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.table.counts import SparseCounts
 from dpsynth_core.table.encoding import Positions
+from dpsynth_core.table.engines.cell_sample import CellSampleTask
 from dpsynth_core.table.engines.row_tasks import Accumulator, HistogramTask, RowTask, SumTask, TakeTask
 from dpsynth_core.table.file_layout import FileLayout
 from dpsynth_core.table.paid_estimate import PaidEstimate
@@ -67,6 +69,16 @@ class StreamedTable(ABC):
     def single_file(self) -> str | None:
         """The one file of this machine that holds the rows and nothing else; None where there is no such file."""
         return None
+
+    @property
+    def layout(self) -> FileLayout:
+        """How numbers and missing values are written in its cells."""
+        return self._layout
+
+    @property
+    def stamp(self) -> str:
+        """Names the stored rows as they were when the table was opened; empty where an engine cannot tell."""
+        return ""
 
     def run(self, task: RowTask, total: Accumulator) -> None:
         """One pass over all rows, of a table that is the same before and after it, into an accumulator of the task."""
@@ -121,6 +133,13 @@ class StreamedTable(ABC):
             positions[column.name] = Positions(values=values, missing=missing[order] if column.nullable else None)
         return PrivateTable.of_positions(self.schema, positions, read_as_declared=self._read_as_declared)
 
+    def stored_cells(self, rows: IntArray) -> pd.DataFrame:
+        """Every stored cell of these rows, by ordinals in order, in memory: for people who may look at them."""
+        task = CellSampleTask(columns=self.file_columns, rows=rows)
+        total = task.start()
+        self.run(task, total)
+        return total.cells()
+
     def select(self, names: Iterable[str]) -> Self:
         """The same rows with these columns only, in the given order."""
         chosen = copy(self)
@@ -132,6 +151,10 @@ class StreamedTable(ABC):
         chosen = copy(self)
         chosen._watch = watch
         return chosen
+
+    def pace(self) -> ReadingPace:
+        """For a pass that is not a task: tells whoever watches how far it is."""
+        return ReadingPace(self._watch, self.n)
 
     def judge(self, guarantee: Guarantee, estimates: Iterable[PaidEstimate] = ()) -> Guarantee:
         """The guarantee that remains, given where every fact comes from, the layout of the file included."""

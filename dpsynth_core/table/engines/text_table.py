@@ -30,6 +30,11 @@ PIECE_BYTES = 8 * 2**20
 MAX_RECORD_BYTES = 64 * 2**20
 """Of one record: a longer one is a quotation mark that was never closed."""
 
+NO_LAYOUT = (
+    "A text file that stays where it is can only be read by a declared layout; add it to the schema as "
+    '"file", for instance as the command "suggest" prints it for a small extract.'
+)
+
 
 class TextReader:
     """The records of one file, in order."""
@@ -109,10 +114,7 @@ class TextTable(StreamedTable):
     def __init__(self, snapshot: Snapshot, schema: Schema) -> None:
         layout = schema.file
         if layout is None or layout.format != "text":
-            raise EngineError(
-                "A text file that stays where it is can only be read by a declared layout; add it to the schema as "
-                '"file", for instance as the command "suggest" prints it for a small extract.'
-            )
+            raise EngineError(NO_LAYOUT)
         self._snapshot = snapshot
         self._reader = TextReader(snapshot.paths[0], layout)
         super().__init__(schema, layout, names=self._reader.names, read_as_declared=True)
@@ -125,6 +127,10 @@ class TextTable(StreamedTable):
     @property
     def single_file(self) -> str | None:
         return self._snapshot.paths[0]
+
+    @property
+    def stamp(self) -> str:
+        return self._snapshot.stamp
 
     def check_snapshot(self) -> None:
         self._snapshot.check()

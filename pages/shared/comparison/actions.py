@@ -17,6 +17,7 @@ from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.table.simulate import simulate_table
 from pages.shared.accounts import account_of, open_ledger, paid_estimates
+from pages.shared.data.actions import check_at_hand
 from pages.shared.session import Session
 from pages.shared.table_work import RunRecord
 from pages.shared.tasks import Task
@@ -56,6 +57,7 @@ def run_private_test(session: Session, schema: Schema, request: ComparisonReques
     What public facts forbid is refused before anything is charged.
     """
     work = session.work
+    check_at_hand(session, "A private test of two groups")
     request.comparison(schema, work.n)
     fingerprint = work.data.fingerprint
     if fingerprint is None:

@@ -37,9 +37,9 @@ EFFECTS = tuple(range(55, 100, 5))
 LEVEL = 0.05
 
 
-def point_to_comparison(schema: Schema) -> None:
+def point_to_comparison(session: Session, schema: Schema) -> None:
     """On the Mechanism page: a synthetic table may be more than the question needs."""
-    if group_columns(schema):
+    if group_columns(schema) and session.work.data.complete:
         st.caption(
             "If your question is one comparison of two groups, a private test on the original rows usually finds more "
             "than a synthetic table at the same epsilon. The Synthesize page offers it and shows by how much."
@@ -53,6 +53,9 @@ def ask_comparison(session: Session, schema: Schema) -> None:
             "A synthetic table spends epsilon on every column. If all you want to know is whether two groups differ, "
             "let the app test that on the original rows, with noise, for the same or for less epsilon."
         )
+        if not session.work.data.complete:
+            st.caption("The test needs all rows in memory, so it is not offered for this table.")
+            return
         groups = group_columns(schema)
         form, key = session.work.comparing, session.draft_version
         if not groups:

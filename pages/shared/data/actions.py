@@ -54,7 +54,8 @@ def choose_mode(session: Session, mode: Mode) -> None:
         go_back(session, before)
         return
     work = session.current
-    if work is None or (session.mode == "release" and work.data.uploaded):
+    session.stop_opening()
+    if work is None or work.data.server is not None or (session.mode == "release" and work.data.uploaded):
         session.use(None)
         session.mode = mode
         return
@@ -74,7 +75,7 @@ def go_back(session: Session, work: TableWork) -> None:
     """Go on with a table that was in use before, in its own mode, with everything that belongs to it."""
     session.use(work)
     session.mode = work.mode
-    session.source = "file" if work.data.uploaded else "example"
+    session.source = "server" if work.data.server is not None else "file" if work.data.uploaded else "example"
     if work.schema is not None:
         session.settings.suit(work.schema)
     suit_account(session)
@@ -88,7 +89,7 @@ def load_example(session: Session, key: str, rows: int | None = None) -> None:
     if session.mode == "release":
         account, version = _account_names(table, None)
         data = replace(data, fingerprint=account, version=version)
-    _start(session, data, example.schema)
+    begin_table(session, data, example.schema)
     session.source, session.example = "example", key
 
 
@@ -100,7 +101,7 @@ def load_upload(session: Session, name: str, content: bytes, layout: FileLayout 
     if release:
         account, version = _located(read.names)
         data = replace(data, fingerprint=account, version=version)
-    _start(session, data, replace(read.suggestion.schema, file=None))
+    begin_table(session, data, replace(read.suggestion.schema, file=None))
     session.work.left_out, session.work.words = read.suggestion.dropped, read.suggestion.words
     session.source = "file"
     use_declared_facts(session)
@@ -168,10 +169,20 @@ def _located(names: tuple[str, ...]) -> tuple[str, str | None]:
     return account, None if own == account else own
 
 
-def _start(session: Session, data: DataSet, schema: Schema) -> None:
+def begin_table(session: Session, data: DataSet, schema: Schema, sketch: RowSketch | None = None) -> None:
+    """Use a table with these facts, and the account's terms if it has one.
+
+    Args:
+        session: The visitor's.
+        data: The table.
+        schema: What is known of its columns.
+        sketch: By which other versions of it are recognised; None where it can be made from the rows at hand.
+    """
     account = None if data.fingerprint is None else open_ledger().account(data.fingerprint)
     rows = to_rows(schema, data.table.columns)
-    session.use(TableWork(data=data, draft=rows, rows_per_person=(account or schema).rows_per_person))
+    unit = (account or schema).rows_per_person
+    session.use(TableWork(data=data, draft=rows, rows_per_person=unit, sketch=sketch))
+    session.work.layout_public = _layout_declared(schema)
     _remember_rows(session)
     paid_estimates(session.work)
     suit_account(session)
@@ -199,7 +210,7 @@ def edit_draft(session: Session, rows: pd.DataFrame) -> None:
     work.draft = rows
     work.schema, work.problems = from_rows(
         rows,
-        file=work.data.layout if work.layout_public else None,
+        file=work.declared_layout,
         rows_per_person=work.rows_per_person,
         declared_by=work.declared_by,
     )
@@ -239,14 +250,23 @@ def load_schema(session: Session, text: bytes) -> None:
     if table is not work.data.table:
         work.read_again(table)
         session.tradeoffs.forget_table()
-    # A layout beside columns that nobody calls public was only suggested.
-    work.layout_public = schema.file is not None and any(column.public for column in schema)
+    work.layout_public = _layout_declared(schema)
     _adopt(session, schema)
+
+
+def _layout_declared(schema: Schema) -> bool:
+    """A layout beside columns that nobody calls public was only suggested."""
+    return schema.file is not None and any(column.public for column in schema)
 
 
 def _read_by(work: TableWork, layout: FileLayout | None) -> pd.DataFrame:
     """The table as read by a declared layout; as it is where that changes nothing."""
     data = work.data
+    known = data.layout
+    if data.server is not None and layout is not None and known is not None and layout.to_dict() != known.to_dict():
+        raise DPSynthError(
+            "The schema declares another layout than the one that whoever runs this server has declared for the table."
+        )
     if data.content is None or layout is None or data.layout == layout:
         return data.table
     if work.has_runs:
@@ -303,6 +323,7 @@ def _remember_rows(session: Session) -> None:
 def row_sketch(work: TableWork) -> RowSketch:
     """By which other versions of the table are recognised; made once."""
     if work.sketch is None:
+        assert work.data.complete  # noqa: S101  that of a longer table was made where it was opened
         key, data = Settings.from_environment().installation_key(), work.data
         work.sketch = sketch_rows(data.table, key) if data.content is None else sketch_file(data.content, key)
     return work.sketch
@@ -312,6 +333,16 @@ def suit_account(session: Session) -> None:
     """Propose an epsilon for a run that does not use up the account."""
     account = account_of(session)
     session.settings.suit_account(None if account is None else account.left.epsilon)
+
+
+def check_at_hand(session: Session, what: str) -> None:
+    """Refuse, before anything is charged, what needs every row in memory."""
+    data = session.work.data
+    if not data.complete:
+        raise DPSynthError(
+            f"{what} needs all rows in memory, and of this table the app holds {len(data.table):,} of {data.n:,}. "
+            "Nothing was charged."
+        )
 
 
 def can_estimate(column: Column) -> bool:
@@ -340,6 +371,7 @@ def estimate(session: Session, name: str, budget: Budget, *, run_id: str, others
     column, data = work.schema[name], work.data
     if not can_estimate(column):
         raise DPSynthError(f"There is no private estimate for a {column.kind} column. Declare its facts.")
+    check_at_hand(session, "A private estimate")
     check_others_public(name, others_public=others_public)
     labels = not column.is_numeric
     check_worthwhile(work.n, budget, labels=labels, rows_per_person=work.rows_per_person)

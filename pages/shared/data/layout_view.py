@@ -34,6 +34,9 @@ def edit_layout(session: Session) -> None:
     if layout is None:
         return
     st.text(f"Layout of the file: {layout.sentence()}.")
+    if work.data.server is not None and layout.format == "text":
+        st.caption("Whoever runs this server has declared it.")
+        return
     # Without a key: only another answer, as the buttons below or a loaded schema bring it, makes another box.
     public = st.checkbox(
         "The layout is public knowledge: anyone could know it without the data.",
@@ -45,6 +48,8 @@ def edit_layout(session: Session) -> None:
     if public != work.layout_public:
         declare_layout(session, public=public)
         st.rerun()
+    if work.data.server is not None:
+        return
     with st.expander("Correct the layout"):
         if work.has_runs:
             st.caption(

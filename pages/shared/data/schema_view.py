@@ -202,6 +202,13 @@ def ask_estimate(session: Session) -> None:
             "a range that covers nearly all rows, or the labels that many rows share. The result counts as declared, "
             "and its cost is part of what every release that uses it states."
         )
+        data = session.work.data
+        if not data.complete:
+            st.caption(
+                f"Estimates need all rows in memory, and the app holds {len(data.table):,} of the {data.n:,} rows, so "
+                "they are not offered here. Declare the facts from public knowledge."
+            )
+            return
         if session.schema is None:
             st.caption(
                 "Complete the public facts first. If you don't know a range, enter any, such as 0 to 1: the estimate "

@@ -23,6 +23,7 @@ from dpsynth_core.table.schema import Schema
 from pages.shared.data.actions import choose_mode, load_example, load_upload
 from pages.shared.data.layout_view import ask_layout
 from pages.shared.data.leaving import may_leave, show_earlier
+from pages.shared.data.server_view import choose_server_table, offers_server_tables
 from pages.shared.formatting import big_number, rows_per_cell
 from pages.shared.layout import errors_shown, prospect_badge
 from pages.shared.session import Session, Source
@@ -36,7 +37,7 @@ MODES: dict[Mode, str] = {
     "release": "Release: private data, every result for the public uses up some of its privacy budget",
 }
 
-SOURCES: dict[Source, str] = {"example": "An example", "file": "My own file"}
+SOURCES: dict[Source, str] = {"example": "An example", "file": "My own file", "server": "A table on this server"}
 _MODE_ASKED = "mode_asked"
 """How often the visitor was asked about another mode and stayed."""
 _UNREAD = "unread_file"
@@ -68,20 +69,19 @@ def _stay_in_mode() -> None:
 
 
 def choose_data(session: Session) -> None:
-    """An example or a file."""
-    st.session_state.setdefault("source", session.source)
+    """An example, a file, or a table on this server where there are any."""
+    offered = [each for each in SOURCES if each != "server" or offers_server_tables(session)]
+    if st.session_state.get("source") not in offered:
+        st.session_state["source"] = session.source if session.source in offered else offered[0]
     session.source = st.radio(
         "Source",
-        list(SOURCES),
+        offered,
         format_func=lambda source: SOURCES[source],
         horizontal=True,
         label_visibility="collapsed",
         key="source",
     )
-    if session.source == "example":
-        _choose_example(session)
-    else:
-        _choose_file(session)
+    {"example": _choose_example, "file": _choose_file, "server": choose_server_table}[session.source](session)
     show_earlier(session)
 
 
@@ -153,10 +153,15 @@ def _ask_how_to_read(session: Session, file: UploadedFile) -> None:
 
 
 def show_preview(session: Session) -> bool:
-    """The first rows; returns whether private content may be shown on this page."""
+    """The first rows at hand; returns whether private content may be shown on this page."""
     data = session.work.data
     table = data.table
-    st.text(f"{data.title}: {len(table):,} rows, {len(table.columns)} columns")
+    st.text(f"{data.title}: {data.n:,} rows, {len(table.columns)} columns")
+    if data.basis:
+        st.caption(
+            f"The rows stay on the server. What this page shows of them is {data.basis}, drawn at random by position; "
+            "a release is made from all of them."
+        )
     visible = True
     if session.mode == "release":
         visible = st.toggle(

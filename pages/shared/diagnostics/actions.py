@@ -18,6 +18,7 @@ from dpsynth_core.runs.forecast import Forecast, Scenario, alternatives, forecas
 from dpsynth_core.runs.jobs import on_private_table
 from pages.shared.mechanism.actions import known_forecasts, offered_delta, remember_forecasts
 from pages.shared.session import Session
+from pages.shared.sign_in import visitor
 from pages.shared.table_work import ForecastRecord, RunRecord, TableWork
 from pages.shared.tasks import Task
 
@@ -39,7 +40,7 @@ def examine(work: TableWork, run: RunRecord, columns: tuple[str, ...]) -> Task:
         "The comparison",
         on_private_table,
         partial(evaluate_in_parts, columns=columns),
-        work.data.table,
+        work.data.sampled(visitor()),
         result.schema,
         result.tables[0],
         configured(result, target_of(work, columns), label_of(work, columns)),
@@ -161,7 +162,7 @@ def classify(work: TableWork, label: str, classifiers: tuple[str, ...]) -> Task 
         "The training of classifiers",
         on_private_table,
         evaluate_each,
-        work.data.table,
+        work.data.sampled(visitor()),
         schema,
         [(run.result.tables[0], columns) for run, columns in asked],
         chosen,

@@ -75,7 +75,7 @@ def _private(session: Session, run: RunRecord) -> PrivateTable:
     """The original with the facts of the release: those on the Data page may have changed since."""
     private = session.work.private
     same = private is not None and private.schema == run.result.schema
-    return private if private is not None and same else PrivateTable(session.work.data.table, run.result.schema)
+    return private if private is not None and same else session.work.data.encoded(run.result.schema)
 
 
 def _show_changes(session: Session, run: RunRecord) -> None:

@@ -21,6 +21,7 @@ from pages.shared.buttons import clicked
 from pages.shared.comparison.view import show_private_test
 from pages.shared.diagnostics.pvalues import (
     OWN_RISK,
+    OWN_RISK_NEEDS_ROWS,
     RISK,
     RiskKey,
     Wait,
@@ -199,6 +200,9 @@ def _show_own(work: TableWork, run: RunRecord, key: RiskKey) -> None:
     """The second figure, which looks at private rows."""
     with st.expander("With the original's own groups (internal review)", icon=":material/visibility_lock:"):
         own = run.own_risks.get(key)
+        if not work.data.complete:
+            st.caption(OWN_RISK_NEEDS_ROWS)
+            return
         if own is not None:
             st.text(f"{own.sentences[0]} {INTERNAL}")
             return

@@ -25,6 +25,7 @@ from pages.shared.table_work import RunRecord, TableWork
 from pages.shared.tasks import Task
 
 RISK, OWN_RISK = "p-value", "p-value of the original"
+OWN_RISK_NEEDS_ROWS = "This figure needs all rows of the original in memory, so there is none for this table."
 RiskKey: TypeAlias = tuple[str, str, tuple[Any, ...] | None]
 """Value column, group column and the two levels; None: all pairs of them."""
 NO_WAIT = 10.0
@@ -117,6 +118,8 @@ def newest_figure(work: TableWork, run: RunRecord, key: RiskKey) -> DiscoveryRis
 def ask_own(work: TableWork, run: RunRecord, key: RiskKey) -> Task:
     """The same with the original's own groups. Free, because its result never leaves the session."""
     value, group, levels = key
+    if not work.data.complete:
+        raise DPSynthError(OWN_RISK_NEEDS_ROWS)
     return work.tasks.start(
         OWN_RISK,
         "The simulation",

@@ -30,7 +30,7 @@ from pages.shared.diagnostics.regression_view import show_regression
 from pages.shared.layout import Colour, errors_shown, guarantee_badge
 from pages.shared.session import Session
 from pages.shared.table_work import RunRecord
-from pages.shared.widgets import begin_with, plain_list, show_internal_chart, show_task
+from pages.shared.widgets import begin_with, plain_list, say_basis, show_internal_chart, show_task
 
 VERDICT: dict[Verdict, tuple[Colour, str]] = {
     "excellent": ("green", ":material/check_circle:"),
@@ -62,6 +62,7 @@ def show_mark(session: Session) -> None:
             "With private data, everything on this page would be **for internal review, not for release**: it is "
             "computed from the original rows."
         )
+    say_basis(session.work)
 
 
 def ask_runs(session: Session) -> list[RunRecord]:

@@ -52,7 +52,7 @@ def show_home() -> None:
         )
     else:
         data = session.current.data
-        st.text(f"{data.title}: {len(data.table):,} rows, {len(data.table.columns)} columns")
+        st.text(f"{data.title}: {data.n:,} rows, {len(data.table.columns)} columns")
         for step in session.missing:
             st.markdown(f"- {step}")
 

@@ -12,7 +12,7 @@ from dpsynth_core.mechanisms.parameters import parameters
 from dpsynth_core.mechanisms.plan import Plan
 from dpsynth_core.mechanisms.recommend import recommended
 from dpsynth_core.privacy.budget import Budget, Guarantee, exact
-from dpsynth_core.runs.configuration import RunConfig
+from dpsynth_core.runs.configuration import MAX_ROWS_HELD, RunConfig
 from dpsynth_core.runs.selection import COST, SCORE_SHARE, PrivateSelection
 from dpsynth_core.table.schema import Schema
 
@@ -40,6 +40,8 @@ EPSILONS: tuple[str, ...] = (
 )
 """Evenly spaced on a log scale, near enough, and all of them numbers that people say; those of the papers are here."""
 DEFAULT_EPSILON = "1"
+PROPOSED_ROWS = 1_000_000
+"""Synthetic rows for a table that is too long for as many as it has."""
 SHARE_OF_LEFT = Fraction(1, 2)
 """Of the epsilon that an account has left, at most this share is proposed for a run, so that another one can follow."""
 
@@ -106,7 +108,9 @@ class MechanismSettings:
 
     def suggested(self, schema: Schema, n: int, key: str | None = None) -> Mechanism:
         """What the mechanism itself suggests for this table."""
-        return MECHANISMS[key or self.key].suggest(schema, n, self.epsilon, self.delta_of(key))
+        suggestion = MECHANISMS[key or self.key].suggest(schema, n, self.epsilon, self.delta_of(key))
+        # Synthetic rows are held in memory, so a longer table gets fewer of them than it has.
+        return replace(suggestion, rows=PROPOSED_ROWS) if n > MAX_ROWS_HELD else suggestion
 
     def mechanism(self, schema: Schema, n: int, key: str | None = None) -> Mechanism:
         """The suggestion with the visitor's changes; raises where they make no sense, in the words of the form."""

@@ -34,11 +34,11 @@ from dpsynth_core.review.submission import releases_made as count_releases
 from dpsynth_core.review.submission import submit
 from dpsynth_core.runs.configuration import RunResult
 from dpsynth_core.runs.jobs import on_private_table
-from dpsynth_core.table.private_table import PrivateTable
 from pages.shared.accounts import account_of, decision_store, open_ledger, remember_look
 from pages.shared.comparison.actions import results
 from pages.shared.diagnostics.actions import configured, target_of
 from pages.shared.session import Session
+from pages.shared.sign_in import visitor
 from pages.shared.table_work import RunRecord, TableWork
 from pages.shared.tasks import Task
 
@@ -111,7 +111,7 @@ def gather_evidence(work: TableWork, run: RunRecord) -> Task:
         "The search for evidence",
         on_private_table,
         gather,
-        work.data.table,
+        work.data.sampled(visitor()),
         result.schema,
         search,
         about=run,
@@ -263,7 +263,7 @@ def report_of(session: Session, run: RunRecord) -> Callable[[], bytes]:
         decisions = tuple(decision for decision in history(session) if decision.release == run.digest)
         return review_report(
             # With the facts of the release: those on the Data page may have changed since.
-            PrivateTable(session.work.data.table, result.schema),
+            session.work.data.encoded(result.schema),
             result.tables[0],
             evidence.evaluation,
             outcome=run.outcome,

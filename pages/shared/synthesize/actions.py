@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from dpsynth_core.errors import DPSynthError
@@ -30,11 +31,19 @@ def start(session: Session, config: RunConfig) -> Task:
         before.collect()
     if session.mode == "release" and config.seed is not None:
         raise DPSynthError("A seeded run cannot be a release. Remove the seed.")
+    config.check_length(work.n)
+    if work.data.server is not None:
+        if config.selection is not None:
+            raise DPSynthError(
+                "The best of several runs can be chosen only where all rows are in memory, not for a table on this "
+                "server. Choose one mechanism."
+            )
+        replace(work.data.server, by=session.person).check()
     # What does not fit is refused before anything is charged, and so is a run that no worker could do.
     seconds = config.seconds(work.schema, work.n)
     runner()
     work.tasks.drop(FORECAST)  # the run needs the worker more
-    asked = (work.data.table, work.schema, config, paid_estimates(work))
+    asked = (work.data.original(session.person), work.schema, config, paid_estimates(work))
     more: dict[str, Any] = {"about": config, "expected": max(seconds, 1.0)}
     if work.data.fingerprint is None:
         return work.tasks.start(RUN, "The run", execute, *asked, store=work.add_run, **more)

@@ -16,7 +16,7 @@ from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review.export import parquet, safe_csv
 from dpsynth_core.review.wording import ERROR_UNIT, costs, error_lines
-from dpsynth_core.runs.configuration import MAX_COPIES, RunConfig, RunResult
+from dpsynth_core.runs.configuration import MAX_COPIES, MAX_ROWS_HELD, RunConfig, RunResult
 from dpsynth_core.runs.expected_error import NOT_COVERED
 from dpsynth_core.runs.selection import MAX_RUNS, RUNS_PER_CANDIDATE
 from dpsynth_core.table.schema import Schema
@@ -29,11 +29,18 @@ from pages.shared.spending import Offer, ask_to_spend, shortages, show_price, wa
 from pages.shared.synthesize.actions import start
 from pages.shared.table_work import RunRecord
 from pages.shared.tasks import RUN
-from pages.shared.widgets import ask_run_to_show, offer_download, plain_list, show_chart, show_series, show_task
+from pages.shared.widgets import (
+    ask_run_to_show,
+    offer_download,
+    plain_list,
+    say_basis,
+    show_chart,
+    show_series,
+    show_task,
+)
 
 PREVIEW_ROWS = 100
 PICTURES_IN_A_ROW = 3
-MAX_ROWS = 10**8
 MAX_SEED = 10**9
 
 
@@ -52,7 +59,7 @@ def ask_options(session: Session, schema: Schema, n: int) -> None:
     given = middle.number_input(
         "Rows in each",
         1,
-        MAX_ROWS,
+        MAX_ROWS_HELD,
         rows,
         placeholder=f"{n:,}, as in the original",
         help="Costs nothing extra with most mechanisms: the rows are drawn from a model that is already paid for.",
@@ -135,6 +142,9 @@ def ask_selection(session: Session, schema: Schema, n: int) -> None:
             "the app makes the choice with noise, and the stated epsilon covers it: you get one release and see none "
             "of the others."
         )
+        if session.work.data.server is not None:
+            st.caption("Scoring the runs needs all rows in memory, so this is not offered for a table on the server.")
+            return
         offered = [key for key, kind in MECHANISMS.items() if not kind.needs_delta and kind.status != "none"]
         left, right = st.columns([2, 1])
         settings.candidates = left.multiselect(
@@ -263,6 +273,7 @@ def _compare(session: Session, run: RunRecord, which: int) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         shown = st.multiselect("Columns", names, default=names[:PICTURES_IN_A_ROW], key=f"compared_{at}")
         as_table = st.toggle("Show as tables", key=f"compare_as_tables_{at}")
+    say_basis(session.work)
     for first in range(0, len(shown), PICTURES_IN_A_ROW):
         for slot, name in zip(st.columns(PICTURES_IN_A_ROW), shown[first : first + PICTURES_IN_A_ROW], strict=False):
             with slot:

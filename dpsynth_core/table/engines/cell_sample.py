@@ -1,0 +1,65 @@
+"""Cells of chosen rows as they are stored, before anything is declared: for people who may look at them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from dpsynth_core.arrays import IntArray
+from dpsynth_core.table.engines.row_batch import RowBatch, cells_of
+from dpsynth_core.table.engines.row_tasks import Packed
+
+
+class SampledCells:
+    """Rows so far, with their ordinals: engines may hand over batches in any order."""
+
+    def __init__(self, task: CellSampleTask) -> None:
+        self._task = task
+        self._parts: list[tuple[IntArray, pd.DataFrame]] = []
+
+    def add(self, batch: RowBatch) -> None:
+        rows = self._task.rows
+        begin, end = np.searchsorted(rows, [batch.first, batch.first + batch.n])
+        if begin < end:
+            self._parts.append((rows[begin:end], batch.cells.iloc[rows[begin:end] - batch.first]))
+
+    def pack(self) -> Packed:
+        """The cells as bytes of Arrow's own format, which holds values and nothing that could be executed."""
+        if not self._parts:
+            return []
+        ordinals, cells = self._joined()
+        table = pa.Table.from_pandas(cells, preserve_index=False).combine_chunks()
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        return [ordinals, np.frombuffer(sink.getvalue(), dtype=np.uint8)]
+
+    def absorb(self, packed: Packed) -> None:
+        if packed:
+            ordinals, content = packed
+            (batch,) = pa.ipc.open_stream(pa.py_buffer(content.tobytes())).read_all().to_batches()
+            self._parts.append((ordinals, cells_of(batch, self._task.columns)))
+
+    def cells(self) -> pd.DataFrame:
+        """All of them, in the order of the table."""
+        ordinals, cells = self._joined()
+        return cells.iloc[np.argsort(ordinals, kind="stable")].reset_index(drop=True)
+
+    def _joined(self) -> tuple[IntArray, pd.DataFrame]:
+        ordinals, cells = zip(*self._parts, strict=True)
+        return np.concatenate(ordinals), pd.concat(cells, ignore_index=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellSampleTask:
+    """The cells of chosen rows, in one pass."""
+
+    columns: tuple[str, ...]
+    rows: IntArray
+    """Ordinals, in order; at least one."""
+
+    def start(self) -> SampledCells:
+        return SampledCells(self)
