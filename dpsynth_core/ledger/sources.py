@@ -8,6 +8,7 @@
     location = "/srv/tables/visits.parquet"       # a file, a folder of Parquet files, or a database
     table = "visits"                              # of a database
     schema = "/srv/tables/visits.json"            # declared facts; text files need it, and so does Spark
+    spark_url = "sc://cluster:15002"              # of a cluster, for Spark
     who = ["analyst"]                             # roles or subjects that may use it; without it, everybody
     public = true                                 # free to use in teaching mode; without it, the rows are private
 
@@ -54,6 +55,7 @@ class TableSource:
     """An absolute path; for Spark also an address that the cluster understands."""
     table: str | None = None
     schema: Path | None = None
+    spark_url: str | None = None
     who: tuple[str, ...] | None = None
     """Roles and subjects, each of which is enough; None: everybody."""
     public: bool = False
@@ -70,6 +72,8 @@ class TableSource:
             raise _wrong("schema", str(self.schema), f"an absolute path, for {self.name!r}")
         if self.schema is None and self.engine == "spark":
             raise _wrong("schema", None, f"the declared facts, for {self.name!r}")
+        if self.spark_url is not None and self.engine != "spark":
+            raise _wrong("spark_url", self.spark_url, f"nothing unless the engine is spark, for {self.name!r}")
         for each in self.who or ():
             if each not in ROLES and " " not in each:
                 raise _wrong("who", each, f"{', '.join(ROLES)}, or an issuer and a subject with a blank between them")
@@ -94,16 +98,17 @@ class TableSource:
         with self.place_hidden():
             self._check_place()
             if schema is not None:
+                more: dict[str, Any] = {} if self.spark_url is None else {"spark_url": self.spark_url}
                 engine: Any = self.engine
-                return open_table(self.location, schema, engine=engine, table=self.table)
+                return open_table(self.location, schema, engine=engine, table=self.table, **more)
             if self.engine != "duckdb":
                 raise EngineError(f"Nothing is declared about the table {self.name!r}. {ASK}")
             return open_duckdb(self.location, None, table=self.table, options=DuckDBOptions())
 
-    def stamp(self) -> str:
-        """Names the stored rows as they are now, without reading them; empty where an engine cannot tell."""
+    def stamp(self) -> str | None:
+        """Names the stored rows as they are now, without reading them; None where only opening the table tells."""
         if self.engine != "duckdb":
-            return ""
+            return None
         with self.place_hidden():
             self._check_place()
             return Snapshot.of(files_at(self.location)).stamp
@@ -196,7 +201,8 @@ class SourceTable:
 
     def check(self) -> None:
         """Raise if it is not offered any more or was changed after it was opened; reads no rows."""
-        if self.source().stamp() != self.stamp:
+        now = self.source().stamp()
+        if now is not None and now != self.stamp:
             raise EngineError(self._changed)
 
     @contextlib.contextmanager
@@ -221,7 +227,7 @@ def _source(entry: dict[str, Any]) -> TableSource:
     for key in ("name", "engine", "location"):
         if key not in entry:
             raise _wrong(key, None, f"a text in every entry ({', '.join(sorted(entry))} is given)")
-    for key in ("name", "engine", "location", "table", "schema"):
+    for key in ("name", "engine", "location", "table", "schema", "spark_url"):
         if key in entry and (not isinstance(entry[key], str) or "\0" in entry[key]):
             raise _wrong(key, type(entry[key]).__name__, "text")
     if not isinstance(entry.get("public", False), bool):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -57,6 +58,7 @@ class SampledCells:
 class CellSampleTask:
     """The cells of chosen rows, in one pass."""
 
+    by_position: ClassVar[bool] = True
     columns: tuple[str, ...]
     rows: IntArray
     """Ordinals, in order; at least one."""
