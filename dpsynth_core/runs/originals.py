@@ -10,9 +10,10 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
+from dpsynth_core.ledger.row_sketch import RowSketch
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.ledger.sources import SourceTable
-from dpsynth_core.ledger.streamed_fingerprint import streamed_fingerprints
+from dpsynth_core.ledger.streamed_fingerprint import streamed_fingerprints, streamed_sketch
 from dpsynth_core.progress import Point, Progress, RunProgress
 from dpsynth_core.table.engines.streamed_table import StreamedTable
 from dpsynth_core.table.file_layout import remember_layout
@@ -47,6 +48,8 @@ class OpenedSource:
     """What the sample suggests; nothing in it is public."""
     names: tuple[str, ...]
     """Under which the ledger finds it; none where nothing is charged."""
+    sketch: RowSketch | None
+    """By which other versions of it are recognised; None where nothing is charged."""
 
 
 @contextlib.contextmanager
@@ -80,7 +83,7 @@ def inspect_source(table: SourceTable, settings: Settings | None, *, progress: P
     source = table.source()
     progress("Opening the table", 0.0)
     declared = source.declared()
-    steps = 1 if settings is None else 2
+    steps = 1 if settings is None else 3
     with source.place_hidden(), contextlib.closing(source.open(declared)) as rows:
         size = sample_size(rows.n, len(rows.file_columns))
         # By position alone: which rows people see has nothing to do with what they hold.
@@ -89,15 +92,18 @@ def inspect_source(table: SourceTable, settings: Settings | None, *, progress: P
         if source.table is None:
             remember_layout(sample.attrs, rows.layout)
         names: tuple[str, ...] = ()
+        sketch = None
         if settings is not None:
-            watched = rows.watched(reading(progress, "Finding the data set's account", 1, steps))
-            names = streamed_fingerprints(watched, settings.installation_key())
+            key = settings.installation_key()
+            names = streamed_fingerprints(rows.watched(reading(progress, "Finding its account", 1, steps)), key)
+            sketch = streamed_sketch(rows.watched(reading(progress, "Looking for other versions of it", 2, steps)), key)
         return OpenedSource(
             table=replace(table, n=rows.n, stamp=rows.stamp),
             sample=sample,
             declared=declared,
             suggestion=suggest(sample),
             names=names,
+            sketch=sketch,
         )
 
 

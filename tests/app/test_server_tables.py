@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from dpsynth_core.errors import DPSynthError, EngineError, RoleError
+from dpsynth_core.ledger.declarations import NearAccountError
 from dpsynth_core.ledger.people import Person
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.ledger.sources import SourceTable
@@ -23,7 +24,6 @@ from dpsynth_core.table.row_sample import SAMPLE_ROWS
 from dpsynth_core.table.schema import Schema
 from pages.shared.accounts import account_of
 from pages.shared.comparison.actions import run_private_test
-from pages.shared.data.account_actions import near_accounts
 from pages.shared.data.actions import choose_mode, declare_all_public, estimate, go_back, load_schema, open_account
 from pages.shared.data.server_actions import OPENING, server_tables, start_opening, use_opened
 from pages.shared.diagnostics.actions import EXAMINATION
@@ -197,6 +197,17 @@ def test_the_account_is_found_again_by_whoever_opens_the_table(place: Path) -> N
     assert account.total == Budget.of(3, "1e-6")
 
 
+def test_a_changed_version_of_the_table_gets_no_second_budget(place: Path) -> None:
+    with_account(place)
+    table = pd.read_parquet(place / "visits.parquet")
+    table.loc[0, "age"] = 99 - table.loc[0, "age"]
+    table.to_parquet(place / "visits.parquet")
+    session = opened(place)
+    assert account_of(session) is None
+    with pytest.raises(NearAccountError):
+        open_account(session, "3", "1e-6")
+
+
 def test_a_run_is_made_from_every_row_and_charged_once(place: Path) -> None:
     session = with_account(place)
     config = replace(configured(session), mechanism=replace(configured(session).mechanism, rows=1_000))
@@ -288,9 +299,6 @@ def test_the_declared_layout_of_a_text_cannot_be_taken_back_or_replaced_here(pla
     with pytest.raises(DPSynthError, match="another layout"):
         load_schema(session, json.dumps(declared | {"file": layout | {"delimiter": ";"}}).encode())
     assert session.work.data.complete
-    declare_all_public(session, public=True)
-    open_account(session, "1", "0")
-    assert not near_accounts(session)
 
 
 def test_what_needs_every_row_in_memory_is_refused_before_it_costs_anything(place: Path) -> None:

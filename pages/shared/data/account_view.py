@@ -84,11 +84,6 @@ def ask_account(session: Session) -> None:
         delta = right.text_input(
             "Total delta", key=_TOTAL_DELTA, help="With zero, mechanisms that need a delta cannot be used."
         )
-        if not session.work.data.complete:
-            st.caption(
-                "The app does not compare a table of this length with those that have an account. If most of these "
-                "people are in such a table, the two totals add up for them."
-            )
         if st.form_submit_button("Open the account", type="primary"):
             with errors_shown("The account was not opened."):
                 session.work.proposed_total = Budget.of(epsilon, delta)

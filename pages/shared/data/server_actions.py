@@ -55,7 +55,7 @@ def use_opened(session: Session) -> bool:
     elif not table.teaching:
         raise DPSynthError("The table's account was not looked up. Open it again.")
     declared = opened.declared
-    begin_table(session, data, declared or replace(opened.suggestion.schema, file=None))
+    begin_table(session, data, declared or replace(opened.suggestion.schema, file=None), opened.sketch)
     session.work.left_out = opened.suggestion.dropped if declared is None else {}
     session.work.words = opened.suggestion.words if declared is None else ()
     session.source, session.server_table = "server", table.name

@@ -16,8 +16,8 @@ from pages.shared.widgets import show_task
 _OPENING: dict[Mode, str] = {
     "teaching": "The app counts them and shows a random sample. Whoever runs this server has declared them public or "
     "simulated.",
-    "release": "The app counts them, shows a random sample, and reads every row once to find the data set's account. "
-    "That costs nothing.",
+    "release": "The app counts them, shows a random sample, and reads every row to find the data set's account and "
+    "other versions of the table. That costs nothing.",
 }
 
 
