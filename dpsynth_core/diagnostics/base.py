@@ -146,7 +146,7 @@ class Diagnostic(ABC):
         sample = pair.original.basis
         if not sample:
             return ()
-        if not self.counted:
+        if not self.counted or pair.original.every_row.n < pair.original.rows_in_all:
             return (f"{sample[0].upper()}{sample[1:]}, drawn at random by position.",)
         every = f"{self.counted} computed on all {pair.original.rows_in_all:,} rows"
         return (f"{every}, the rest {sample}, drawn at random by position.",)

@@ -19,7 +19,7 @@ from dpsynth_core.privacy.noise import Noise, SeededNoise
 from dpsynth_core.privacy.primitives import Charge
 from dpsynth_core.progress import Point, Progress, RunProgress, share_of
 from dpsynth_core.runs.expected_error import ExpectedError, error_of_release, seconds_to_estimate
-from dpsynth_core.runs.originals import Original, opened
+from dpsynth_core.runs.originals import OriginalRows, opened
 from dpsynth_core.runs.selection import PrivateSelection, run_selection
 from dpsynth_core.runs.synthesize import ROWS, Release, run_mechanism
 from dpsynth_core.table.engines.streamed_table import StreamedTable
@@ -261,7 +261,7 @@ class RunResult:
 
 
 def execute(
-    table: Original,
+    table: OriginalRows,
     schema: Schema,
     config: RunConfig,
     estimates: Iterable[PaidEstimate] = (),

@@ -23,7 +23,7 @@ from dpsynth_core.table.row_sample import RowSample, sample_size
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.table.suggest import Suggestion, suggest
 
-Original: TypeAlias = pd.DataFrame | StreamedTable | SourceTable
+OriginalRows: TypeAlias = pd.DataFrame | StreamedTable | SourceTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class OpenedSource:
 
 
 @contextlib.contextmanager
-def opened(original: Original, schema: Schema) -> Iterator[PrivateTable | StreamedTable]:
+def opened(original: OriginalRows, schema: Schema) -> Iterator[PrivateTable | StreamedTable]:
     """The private rows, in memory or where they are, until the task is done with them."""
     if isinstance(original, SourceTable):
         with original.opened(schema) as table:

@@ -12,7 +12,7 @@ from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.progress import RunProgress
 from dpsynth_core.runs.configuration import NO_PROGRESS, RunConfig, RunResult, execute
-from dpsynth_core.runs.originals import Original
+from dpsynth_core.runs.originals import OriginalRows
 from dpsynth_core.runs.saved_run import load_run, save_run
 from dpsynth_core.table.json_text import read_json
 from dpsynth_core.table.paid_estimate import PaidEstimate
@@ -38,7 +38,7 @@ class PaidRun:
 
 
 def execute_and_store(
-    table: Original,
+    table: OriginalRows,
     schema: Schema,
     config: RunConfig,
     estimates: Iterable[PaidEstimate],

@@ -136,6 +136,7 @@ class Session:
 
     def use(self, work: TableWork | None) -> None:
         """Go on with another table, or none. Work on the old one is kept for the way back; a paid run on it goes on."""
+        self.stop_opening()
         if self.current is not None:
             self.current.leave()
             if self.current.begun:

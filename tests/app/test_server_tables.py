@@ -26,7 +26,7 @@ from pages.shared.accounts import account_of
 from pages.shared.comparison.actions import run_private_test
 from pages.shared.data.actions import choose_mode, declare_all_public, estimate, go_back, load_schema, open_account
 from pages.shared.data.server_actions import OPENING, server_tables, start_opening, use_opened
-from pages.shared.diagnostics.actions import EXAMINATION
+from pages.shared.diagnostics.actions import examine
 from pages.shared.release.actions import EVIDENCE, gather_evidence, report_of
 from pages.shared.session import Session
 from pages.shared.synthesize.actions import start
@@ -39,7 +39,6 @@ from tests.waiting.pages import (
     click,
     data_page,
     page,
-    session_of,
     settled,
     texts,
 )
@@ -113,11 +112,9 @@ def test_private_tables_are_offered_in_release_mode_only(place: Path) -> None:
 
 
 def test_a_visitor_opens_a_table_in_a_worker_and_finds_its_facts_and_its_account(place: Path) -> None:
-    app = data_page(Session(mode="release", source="server"))
-    click(app, "use_server_table")
-    finish(session_of(app).opening[OPENING].job)
-    app = settled(app.run())
-    session = session_of(app)
+    session = Session(mode="release", source="server")
+    assert finish(start_opening(session, "Visits").job).problem == ""
+    app = data_page(session)
     assert (session.work.n, len(session.work.data.table)) == (N, SAMPLE_ROWS)
     assert session.schema == SCHEMA
     assert account_of(session) is None
@@ -218,7 +215,7 @@ def test_a_run_is_made_from_every_row_and_charged_once(place: Path) -> None:
     assert (len(run.result.tables[0]), run.result.guarantee.status) == (1_000, "proven")
     account = account_of(session)
     assert account is not None
-    assert account.spent == Budget.of(1)
+    assert (account.spent.epsilon, len(account.entries)) == (1, 1)
 
 
 def touch(place: Path) -> None:
@@ -314,7 +311,7 @@ def test_what_needs_every_row_in_memory_is_refused_before_it_costs_anything(plac
     assert not account.entries
     app = page("pages/3_Synthesize.py", session)
     said = "\n".join(each.value for each in app.caption)
-    assert "The test needs all rows in memory" in said
+    assert "The private test needs all rows in memory" in said
     assert "Scoring the runs needs all rows in memory" in said
 
 
@@ -332,10 +329,7 @@ def test_diagnostics_and_the_report_say_on_how_many_rows_they_rest(place: Path) 
     config = replace(configured(session), mechanism=replace(configured(session).mechanism, rows=1_000))
     work = session.work
     run = work.add_run(execute(work.data.original(session.person), SCHEMA, config))
-    app = page("pages/4_Diagnostics.py", session)
-    assert BASIS in "\n".join(each.value for each in app.caption)
-    job = finish(work.tasks[EXAMINATION].job)
-    assert job.problem == ""
+    assert finish(examine(work, run, SCHEMA.names).job).problem == ""
     session.collect()
     evaluation = run.evaluations[SCHEMA.names]
     assert f"all {N:,} rows" in evaluation["marginals"].notes[0]
@@ -344,6 +338,8 @@ def test_diagnostics_and_the_report_say_on_how_many_rows_they_rest(place: Path) 
     assert work.tasks[EVIDENCE].job.problem == ""
     assert run.evidence is not None
     assert run.evidence.basis == BASIS
+    for path in ("pages/4_Diagnostics.py", "pages/6_Release.py"):
+        assert BASIS in "\n".join(each.value for each in page(path, session).caption)
     report = report_of(session, run)().decode()
     assert f"{N:,} rows, 2 columns" in report
     assert BASIS in report

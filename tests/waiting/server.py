@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,7 +28,12 @@ CHROMIUM_OPTIONS = [
 
 @contextmanager
 def serving(
-    module: list[str], home: Path, *, host: str = "localhost", port: int | None = None
+    module: list[str],
+    home: Path,
+    *,
+    host: str = "localhost",
+    port: int | None = None,
+    more: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[str, int]]:
     """The app in a process of its own.
 
@@ -37,6 +42,7 @@ def serving(
         home: Where its ledger and its log live.
         host: The name that it answers to.
         port: Where it answers; None: anywhere.
+        more: Environment variables of its own.
     """
     port = port or free_port()
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("DPSYNTH_")}
@@ -44,7 +50,7 @@ def serving(
         server = subprocess.Popen(
             [sys.executable, "-m", *module, str(port)],
             cwd=ROOT,
-            env={**inherited, "DPSYNTH_HOME": str(home)},
+            env={**inherited, "DPSYNTH_HOME": str(home), **(more or {})},
             stdout=log,
             stderr=subprocess.STDOUT,
         )

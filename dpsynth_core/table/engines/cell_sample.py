@@ -10,22 +10,33 @@ import pandas as pd
 import pyarrow as pa
 
 from dpsynth_core.arrays import IntArray
+from dpsynth_core.errors import IntakeError
 from dpsynth_core.table.engines.row_batch import RowBatch, cells_of
 from dpsynth_core.table.engines.row_tasks import Packed
+
+MAX_SAMPLE_BYTES = 512 * 2**20
 
 
 class SampledCells:
     """Rows so far, with their ordinals: engines may hand over batches in any order."""
 
     def __init__(self, task: CellSampleTask) -> None:
-        self._task = task
+        self._task, self._bytes = task, 0
         self._parts: list[tuple[IntArray, pd.DataFrame]] = []
 
     def add(self, batch: RowBatch) -> None:
         rows = self._task.rows
         begin, end = np.searchsorted(rows, [batch.first, batch.first + batch.n])
-        if begin < end:
-            self._parts.append((rows[begin:end], batch.cells.iloc[rows[begin:end] - batch.first]))
+        if begin == end:
+            return
+        cells = batch.cells.iloc[rows[begin:end] - batch.first]
+        self._bytes += int(cells.memory_usage(deep=True).sum())
+        if self._bytes > MAX_SAMPLE_BYTES:
+            raise IntakeError(
+                f"The rows to look at take more than {MAX_SAMPLE_BYTES >> 20} MiB of memory, so some column holds long "
+                "texts; offer a table without it."
+            )
+        self._parts.append((rows[begin:end], cells))
 
     def pack(self) -> Packed:
         """The cells as bytes of Arrow's own format, which holds values and nothing that could be executed."""

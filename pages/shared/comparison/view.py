@@ -35,6 +35,7 @@ from pages.shared.widgets import plain_list, show_chart, show_task
 
 EFFECTS = tuple(range(55, 100, 5))
 LEVEL = 0.05
+NEEDS_ROWS = "The private test needs all rows in memory, so it is not offered for this table."
 
 
 def point_to_comparison(session: Session, schema: Schema) -> None:
@@ -54,7 +55,7 @@ def ask_comparison(session: Session, schema: Schema) -> None:
             "let the app test that on the original rows, with noise, for the same or for less epsilon."
         )
         if not session.work.data.complete:
-            st.caption("The test needs all rows in memory, so it is not offered for this table.")
+            st.caption(NEEDS_ROWS)
             return
         groups = group_columns(schema)
         form, key = session.work.comparing, session.draft_version
@@ -111,6 +112,9 @@ def show_private_test(
         key: Of the widgets.
         run: A release whose mechanism and rows the power is simulated with; None: simulated rows.
     """
+    if not session.work.data.complete:
+        st.caption(NEEDS_ROWS)
+        return
     with errors_shown("Please correct this:"):
         request = _ask_request(session, value, group, levels, key=key, run=run)
         request.comparison(schema, session.work.n)

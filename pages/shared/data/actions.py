@@ -54,7 +54,6 @@ def choose_mode(session: Session, mode: Mode) -> None:
         go_back(session, before)
         return
     work = session.current
-    session.stop_opening()
     if work is None or work.data.server is not None or (session.mode == "release" and work.data.uploaded):
         session.use(None)
         session.mode = mode

@@ -59,7 +59,6 @@ def use_opened(session: Session) -> bool:
     session.work.left_out = opened.suggestion.dropped if declared is None else {}
     session.work.words = opened.suggestion.words if declared is None else ()
     session.source, session.server_table = "server", table.name
-    session.opening.drop(OPENING)
     use_declared_facts(session)
     return True
 

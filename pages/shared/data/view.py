@@ -233,7 +233,9 @@ def _explain_touched(session: Session) -> None:
     if not moved:
         st.caption("Every value fits the declared facts.")
         return
-    st.caption("Values that do not fit are moved into the declared domain (not shown in release mode):")
+    basis = session.work.data.basis
+    counted = f"; {basis}" if basis else ""
+    st.caption(f"Values that do not fit are moved into the declared domain (not shown in release mode{counted}):")
     plain_list(
         f"{name}: {t.clamped} clamped, {t.undeclared} undeclared, {t.missing} missing filled in"
         for name, t in moved.items()

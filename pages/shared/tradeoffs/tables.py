@@ -37,7 +37,9 @@ def offered(session: Session) -> dict[str, str]:
     if session.schema is None:
         return first | examples
     if session.mode == "teaching":
-        return {MINE: "The table on the Data page"} | first | examples
+        data = session.work.data
+        some = "" if data.complete else f", {len(data.table):,} of its {data.n:,} rows"
+        return {MINE: f"The table on the Data page{some}"} | first | examples
     if session.schema.is_public:
         return first | {SIMULATED: "Simulated rows in the shape of your table"} | examples
     return first | examples
