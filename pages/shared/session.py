@@ -18,7 +18,7 @@ from dpsynth_core.ledger.people import ONE_PERSON, Person
 from dpsynth_core.privacy.budget import STATUS_MEANING, Budget, Guarantee
 from dpsynth_core.review import Thresholds
 from dpsynth_core.runs.configuration import RunConfig
-from dpsynth_core.runs.originals import OpenedSource
+from dpsynth_core.runs.opening import OpenedSource
 from dpsynth_core.table.private_table import read_as_declared
 from dpsynth_core.table.schema import Schema
 from pages.shared.downloads import PATH, Download, Downloads

@@ -19,7 +19,7 @@ from dpsynth_core.ledger.sources import SourceTable
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.runs.configuration import RunConfig, execute
-from dpsynth_core.runs.originals import inspect_source
+from dpsynth_core.runs.opening import inspect_source
 from dpsynth_core.table.row_sample import SAMPLE_ROWS
 from dpsynth_core.table.schema import Schema
 from pages.shared.accounts import account_of

@@ -20,7 +20,8 @@ from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.progress import Point, RunProgress
 from dpsynth_core.runs.configuration import RunConfig, execute
 from dpsynth_core.runs.jobs import on_private_table
-from dpsynth_core.runs.originals import OpenedSource, SampledSource, inspect_source
+from dpsynth_core.runs.opening import OpenedSource, inspect_source
+from dpsynth_core.runs.originals import SampledSource
 from dpsynth_core.table.file_layout import layout_of
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.row_sample import RowSample

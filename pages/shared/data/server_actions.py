@@ -7,7 +7,7 @@ from dataclasses import replace
 from dpsynth_core.errors import DPSynthError, RoleError
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.ledger.sources import SourceTable, TableSource, list_file, sources_for
-from dpsynth_core.runs.originals import OpenedSource, inspect_source
+from dpsynth_core.runs.opening import OpenedSource, inspect_source
 from pages.shared.accounts import open_ledger
 from pages.shared.data.actions import begin_table, use_declared_facts
 from pages.shared.session import Session
