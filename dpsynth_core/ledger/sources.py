@@ -73,7 +73,8 @@ class TableSource:
         if self.schema is None and self.engine == "spark":
             raise _wrong("schema", None, f"the declared facts, for {self.name!r}")
         if self.spark_url is not None and self.engine != "spark":
-            raise _wrong("spark_url", self.spark_url, f"nothing unless the engine is spark, for {self.name!r}")
+            # It may hold a password.
+            raise _wrong("spark_url", "given", f"nothing unless the engine is spark, for {self.name!r}")
         for each in self.who or ():
             if each not in ROLES and " " not in each:
                 raise _wrong("who", each, f"{', '.join(ROLES)}, or an issuer and a subject with a blank between them")
@@ -90,8 +91,10 @@ class TableSource:
             return None
         try:
             return Schema.from_json(_content(self.schema, MAX_SCHEMA_BYTES))
-        except (OSError, DPSynthError):
+        except OSError:
             raise EngineError(f"The declared facts of the table {self.name!r} cannot be read. {ASK}") from None
+        except DPSynthError as error:
+            raise EngineError(f"The declared facts of the table {self.name!r} cannot be used. {error} {ASK}") from None
 
     def open(self, schema: Schema | None) -> StreamedTable:
         """The rows where they are; without a schema, to be looked at only. Errors name the table, not its place."""

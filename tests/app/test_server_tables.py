@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import dpsynth_core.table.row_sample
 from dpsynth_core.errors import DPSynthError, EngineError, RoleError
 from dpsynth_core.ledger.declarations import NearAccountError
 from dpsynth_core.ledger.people import Person
@@ -18,16 +19,17 @@ from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.ledger.sources import SourceTable
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.progress import RunProgress
+from dpsynth_core.review.evidence import EvidenceRequest, gather
 from dpsynth_core.runs.configuration import RunConfig, execute
+from dpsynth_core.runs.jobs import on_private_table
 from dpsynth_core.runs.opening import inspect_source
-from dpsynth_core.table.row_sample import SAMPLE_ROWS
 from dpsynth_core.table.schema import Schema
 from pages.shared.accounts import account_of
 from pages.shared.comparison.actions import run_private_test
 from pages.shared.data.actions import choose_mode, declare_all_public, estimate, go_back, load_schema, open_account
 from pages.shared.data.server_actions import OPENING, server_tables, start_opening, use_opened
-from pages.shared.diagnostics.actions import examine
-from pages.shared.release.actions import EVIDENCE, gather_evidence, report_of
+from pages.shared.release.actions import report_of
 from pages.shared.session import Session
 from pages.shared.synthesize.actions import start
 from tests.waiting.jobs import finish
@@ -43,7 +45,7 @@ from tests.waiting.pages import (
     texts,
 )
 
-N = SAMPLE_ROWS + 50_000
+N, SAMPLE = 2_500, 2_000
 SCHEMA = Schema.from_dict(
     {
         "columns": [
@@ -54,7 +56,7 @@ SCHEMA = Schema.from_dict(
     }
 )
 ADA = Person(subject="https://id.example.org 7", name="Ada", roles=frozenset({"analyst", "steward"}))
-BASIS = f"computed on {SAMPLE_ROWS:,} of {N:,} rows"
+BASIS = f"computed on {SAMPLE:,} of {N:,} rows"
 
 
 def listed(folder: Path, **more: object) -> None:
@@ -66,6 +68,8 @@ def listed(folder: Path, **more: object) -> None:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A list with one table, of which a sample is held that is quick to work with."""
+    monkeypatch.setattr(dpsynth_core.table.row_sample, "SAMPLE_ROWS", SAMPLE)
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"age": rng.integers(0, 100, N), "smokes": rng.random(N) < 0.3})
     table.to_parquet(tmp_path / "visits.parquet")
@@ -111,19 +115,22 @@ def test_private_tables_are_offered_in_release_mode_only(place: Path) -> None:
     assert [each.name for each in server_tables(Session(mode="teaching"))] == ["Visits"]
 
 
-def test_a_visitor_opens_a_table_in_a_worker_and_finds_its_facts_and_its_account(place: Path) -> None:
+def test_a_worker_opens_the_table_and_the_page_goes_on_with_it(place: Path) -> None:
     session = Session(mode="release", source="server")
     assert finish(start_opening(session, "Visits").job).problem == ""
     app = data_page(session)
-    assert (session.work.n, len(session.work.data.table)) == (N, SAMPLE_ROWS)
-    assert session.schema == SCHEMA
-    assert account_of(session) is None
+    assert (session.work.n, session.schema, account_of(session)) == (N, SCHEMA, None)
     assert badges(app) == {POSSIBLE}
     assert f"Visits: {N:,} rows, 2 columns" in texts(app)
-    said = "\n".join(each.value for each in app.caption)
+    assert "Correct the layout" not in [each.label for each in app.expander]
+
+
+def test_the_page_says_what_it_shows_and_what_it_does_not_offer(place: Path) -> None:
+    session = opened(place)
+    assert (session.work.n, len(session.work.data.table)) == (N, SAMPLE)
+    said = "\n".join(each.value for each in data_page(session).caption)
     assert BASIS in said
     assert "Estimates need all rows in memory" in said
-    assert "Correct the layout" not in [each.label for each in app.expander]
 
 
 def test_a_list_with_a_mistake_is_told_in_words_and_offers_nothing(place: Path) -> None:
@@ -197,7 +204,7 @@ def test_the_account_is_found_again_by_whoever_opens_the_table(place: Path) -> N
 def test_a_changed_version_of_the_table_gets_no_second_budget(place: Path) -> None:
     with_account(place)
     table = pd.read_parquet(place / "visits.parquet")
-    table.loc[0, "age"] = 99 - table.loc[0, "age"]
+    table.loc[0, "age"] = 99 - table.loc[0, "age"]  # one person's answer was corrected
     table.to_parquet(place / "visits.parquet")
     session = opened(place)
     assert account_of(session) is None
@@ -329,15 +336,12 @@ def test_diagnostics_and_the_report_say_on_how_many_rows_they_rest(place: Path) 
     config = replace(configured(session), mechanism=replace(configured(session).mechanism, rows=1_000))
     work = session.work
     run = work.add_run(execute(work.data.original(session.person), SCHEMA, config))
-    assert finish(examine(work, run, SCHEMA.names).job).problem == ""
-    session.collect()
-    evaluation = run.evaluations[SCHEMA.names]
-    assert f"all {N:,} rows" in evaluation["marginals"].notes[0]
-    finish(gather_evidence(work, run).job)
-    session.collect()
-    assert work.tasks[EVIDENCE].job.problem == ""
-    assert run.evidence is not None
-    assert run.evidence.basis == BASIS
+    request = EvidenceRequest(outcome=run.result, diagnostics=("marginals",))
+    # What the worker does, without the worker.
+    found = on_private_table(gather, work.data.sampled(session.person), SCHEMA, request, progress=RunProgress())
+    run.evidence, run.evaluations[SCHEMA.names] = found, found.evaluation
+    assert f"all {N:,} rows" in found.evaluation["marginals"].notes[0]
+    assert (found.basis, found.own_discoveries) == (BASIS, None)
     for path in ("pages/4_Diagnostics.py", "pages/6_Release.py"):
         assert BASIS in "\n".join(each.value for each in page(path, session).caption)
     report = report_of(session, run)().decode()
