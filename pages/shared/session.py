@@ -177,7 +177,8 @@ class Session:
     @property
     def nbytes(self) -> int:
         """Memory that tables and their results take, about."""
-        return sum(work.nbytes for work in self.works)
+        opened = 0 if self.opened is None else int(self.opened.sample.memory_usage(deep=True).sum())
+        return opened + sum(work.nbytes for work in self.works)
 
     @property
     def paid(self) -> bool:
@@ -191,6 +192,7 @@ class Session:
 
     def drop_table(self, reason: DropReason) -> None:
         """Remove tables and results from memory; the next page says so. Stored releases are not touched."""
+        self.stop_opening()
         if self.works:
             dropped = Dropped(title=self.works[0].data.title, paid=self.paid, reason=reason)
             self.use(None)

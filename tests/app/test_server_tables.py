@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -276,6 +277,26 @@ def test_facts_about_a_column_that_is_not_there_are_refused(place: Path) -> None
     (place / "facts.json").write_text(SCHEMA.to_json().replace('"age"', '"height"'))
     with pytest.raises(DPSynthError, match="'height'"):
         opened(place)
+
+
+def test_a_table_of_a_database_is_used_like_any_other(place: Path) -> None:
+    with duckdb.connect(str(place / "hospital.duckdb")) as database:
+        database.sql(f"CREATE TABLE visits AS FROM read_parquet('{place / 'visits.parquet'}')")
+    listed(place, location=str(place / "hospital.duckdb"), table="visits")
+    session = opened(place)
+    declare_all_public(session, public=True)
+    assert session.schema is not None
+    result = execute(session.work.data.original(session.person), session.schema, configured(session))
+    assert (result.guarantee.status, len(result.tables[0])) == ("proven", N)
+
+
+def test_one_that_was_opened_and_never_used_is_let_go(place: Path) -> None:
+    session = Session(mode="release")
+    asked = SourceTable(name="Visits", by=session.person, file=place / "list.toml", teaching=False)
+    session.opened = inspect_source(asked, None, progress=lambda *_: None)
+    assert session.nbytes > 0
+    session.drop_table("minutes")
+    assert (session.opened, session.nbytes) == (None, 0)
 
 
 def test_without_declared_facts_nothing_is_public_until_somebody_says_so(place: Path) -> None:
