@@ -144,7 +144,7 @@ def test_leaving_release_mode_forgets_an_uploaded_file(release: Session) -> None
     choose_mode(release, "teaching")
     assert release.mode == "teaching"
     assert release.current is None
-    assert release.missing == ["Choose a table."]
+    assert release.missing == ["Choose an example or upload a file."]
 
 
 def test_leaving_release_mode_keeps_an_example() -> None:

@@ -176,7 +176,7 @@ def test_next_lists_what_is_missing_until_nothing_is(visit: Visit) -> None:
         "button", name="Next: choose a mechanism"
     ).first  # beside it, for a moment, the one before
     expect(onward).to_be_disabled()
-    expect(page.get_by_text("Choose a table.")).to_be_visible()
+    expect(page.get_by_text("Choose an example or upload a file.")).to_be_visible()
     use(page.get_by_role("radio", name="Release: private data"), "Space")
     expect(page.get_by_text("Release mode", exact=True)).to_be_visible()
     upload(quiet(page), "mine.csv", csv_of("age", "weight"))
@@ -184,7 +184,7 @@ def test_next_lists_what_is_missing_until_nothing_is(visit: Visit) -> None:
     write(page, row=0, column=4, text="lots")
     expect(onward).to_be_disabled()
     expect(page.get_by_text("Correct the public facts listed in red.")).to_be_visible()
-    expect(page.get_by_text("Choose a table.")).to_have_count(0)
+    expect(page.get_by_text("Choose an example or upload a file.")).to_have_count(0)
     write(page, row=0, column=4, text="0")
     expect(onward).to_be_enabled()
     use(onward)
