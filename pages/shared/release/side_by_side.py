@@ -58,11 +58,11 @@ def _by_title(named: Mapping[str, Checklist]) -> dict[str, dict[str, ChecklistIt
 
 def _cell(name: str, item: ChecklistItem | None) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(name)
         if item is None:
             st.badge("Not part of this review", color="gray")
         else:
             label, colour, icon = STATE[item.state]
             st.badge(label, icon=icon, color=colour)
+        st.caption(name)
     if item is not None and item.state != "open":
         st.text(item.measured)
