@@ -142,7 +142,8 @@ def test_another_person_in_the_same_browser_finds_nothing_of_the_first(enter: En
     expect(page.get_by_role("heading", name="The table")).to_be_visible()
     address = page.url
     press(page, "Sign out")
-    page.wait_for_timeout(2000)
+    page.get_by_role("button", name="End session").click()  # at the provider, which sends the browser back
+    expect(quiet(page).get_by_role("button", name="Sign in", exact=True)).to_be_visible()
     again = sign_in(page, address.split("/Data")[0], "ana")
     again.goto(address)
     expect(again.get_by_role("heading", name="Which table?")).to_be_visible()

@@ -70,6 +70,9 @@ def test_sign_in_work_and_sign_out_by_the_public_name(proxy: Proxy, context: Bro
     page.reload()
     expect(page.get_by_text(f"Signed in: {PEOPLE['sue'][0]}")).to_be_visible()
     press(page, "Sign out")
+    # The provider ends its session as well, and sends the browser back.
+    page.get_by_role("button", name="End session").click()
+    page.wait_for_url(f"{address}/**")
     expect(quiet(page).get_by_role("button", name="Sign in", exact=True)).to_be_visible()
     assert "_streamlit_user" not in {each["name"] for each in context.cookies(address)}
 
