@@ -5,6 +5,7 @@ A new experiment is one file with a function from ``RunOptions`` to ``ResultTabl
 
 from __future__ import annotations
 
+from benchmarks.papers.antigen_level import antigen_level
 from benchmarks.papers.base import Experiment
 from benchmarks.papers.body_mass_index import body_mass_index
 from benchmarks.papers.classification_task import classification_task
@@ -20,6 +21,7 @@ from benchmarks.papers.tree_sensitivity import tree_sensitivity
 from benchmarks.papers.utility import utility
 
 EXPERIMENTS: dict[str, Experiment] = {
+    "antigen_level": antigen_level,
     "body_mass_index": body_mass_index,
     "classification_task": classification_task,
     "false_discoveries": false_discoveries,
@@ -34,6 +36,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "utility": utility,
 }
 DEFAULT_REPS: dict[str, int] = {
+    "antigen_level": 1000,
     "body_mass_index": 1000,
     "classification_task": 3,
     "false_discoveries": 1000,

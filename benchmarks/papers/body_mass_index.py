@@ -13,31 +13,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from benchmarks.papers.base import CellValue, ResultTable, RunOptions
-from benchmarks.papers.false_discoveries import (
-    EPSILONS,
-    LARGE,
-    PAPER_MWEM,
-    PAPER_SMOOTHED,
-    PERTURBED,
-    PGM,
-    SIZES,
-    SMOOTHED,
-    rate_cell,
-    stored_rates,
-)
+from benchmarks.papers.base import ResultTable, RunOptions
+from benchmarks.papers.false_discoveries import LARGE, PAPER_SMOOTHED, SIZES, SMOOTHED
+from benchmarks.papers.two_groups import REAL_CURVES, TestedGroups, errors_table
 from dpsynth_core.arrays import FloatArray
-from dpsynth_core.inference.experiments import ALPHA, ErrorRates, Experiment, TestKind
+from dpsynth_core.inference.experiments import TestKind
 from dpsynth_core.inference.populations import HistogramDistribution, Population
 from dpsynth_core.mechanisms.base import Mechanism
-from dpsynth_core.privacy.budget import Budget
 
 BINS, LOWER, UPPER = 24, 17.0, 41.0
 """One unit each; values beyond are moved to the ends, so the first bin is below 18 and the last from 40 on."""
 FINE = 240
 """Cells in which the groups' distributions are kept: a tenth of a unit."""
-SLOW = 20
-"""Repetitions are divided by this for mechanisms that run table by table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,19 +70,12 @@ def body_mass_index(options: RunOptions) -> Iterator[ResultTable]:
     people = BodyMass.of(options)
     yield _groups(people)
     sizes = [n for n in SIZES if n <= LARGE // options.shrink] or [SIZES[0]]
-    curves: tuple[tuple[str, Mechanism | None, TestKind, int], ...] = (
-        ("DP-MW on the original", None, "dp", 1),
-        ("perturbed histogram", PERTURBED, "ordinary", 1),
-        ("perturbed histogram, calibrated", PERTURBED, "calibrated", 5),
-        ("MWEM, the paper's settings", PAPER_MWEM, "ordinary", SLOW),
-        ("Private-PGM, given marginals as in the paper", replace(PGM, strategy="given"), "ordinary", SLOW),
-    )
     lines = [
-        (title, f"n = {n:,}", [_rates(people, n, mechanism, test, epsilon, one_in, options) for epsilon in EPSILONS])
-        for title, mechanism, test, one_in in curves
+        (title, f"n = {n:,}", _tested(people, n).by_epsilon(mechanism, test, one_in, options))
+        for title, mechanism, test, one_in in REAL_CURVES
         for n in sizes
     ]
-    yield _table("Errors by original rows, body mass index: Figure 7b", lines, people)
+    yield errors_table("Errors by original rows, body mass index: Figure 7b", lines, _about(people), bins=BINS)
     large = max(sizes)
     few: tuple[tuple[str, Mechanism, TestKind, int], ...] = (
         ("smoothed histogram, paper's constant", PAPER_SMOOTHED, "ordinary", 1),
@@ -106,13 +86,22 @@ def body_mass_index(options: RunOptions) -> Iterator[ResultTable]:
         (
             title,
             f"m = {m:,}",
-            [_rates(people, large, replace(mechanism, rows=m), test, e, one_in, options) for e in EPSILONS],
+            _tested(people, large).by_epsilon(replace(mechanism, rows=m), test, one_in, options),
         )
         for title, mechanism, test, one_in in few
         for m in (50, 100, 500, 1000)
         if m < large
     ]
-    yield _table(f"Errors by synthetic rows out of {large:,}, body mass index: Figure 8", lines, people)
+    title = f"Errors by synthetic rows out of {large:,}, body mass index: Figure 8"
+    yield errors_table(title, lines, _about(people), bins=BINS)
+
+
+def _tested(people: BodyMass, n: int) -> TestedGroups:
+    return TestedGroups(name=f"body mass index, {n} of {people.origin}", both=people.populations(n), bins=BINS)
+
+
+def _about(people: BodyMass) -> str:
+    return f"Groups of equal size drawn from {people.origin}"
 
 
 def _groups(people: BodyMass) -> ResultTable:
@@ -126,47 +115,5 @@ def _groups(people: BodyMass) -> ResultTable:
         title="Shares of people by body mass index: Figure 3b",
         notes=(f"{people.origin}: {len(people.healthy):,} without and {len(people.ill):,} with the disease.",),
         columns=("from", "without", "with"),
-        rows=tuple(rows),
-    )
-
-
-def _rates(  # noqa: PLR0917  one curve's four facts, at one size and one epsilon
-    people: BodyMass,
-    n: int,
-    mechanism: Mechanism | None,
-    test: TestKind,
-    epsilon: float,
-    one_in: int,
-    options: RunOptions,
-) -> ErrorRates:
-    reps = max(1, options.reps // one_in)
-    both = people.populations(n)
-
-    def compute() -> list[ErrorRates]:
-        options.report(f"Running {type(mechanism).__name__ if mechanism else 'DP-MW'} ({test}), {n:,} rows")
-        budget = Budget.of(str(epsilon), "1e-6" if test == "dp" else 0)
-        experiment = Experiment(mechanism=mechanism, budget=budget, bins=BINS, test=test, simulations=99)
-        found = experiment.pvalues(both, reps, np.random.SeedSequence([7, n, round(100 * epsilon)]), workers=1)
-        return [ErrorRates.of(found, test=test, epsilon=epsilon, groups=both[0], effect=1.0, alpha=ALPHA)]
-
-    key = f"body mass index: {mechanism}, {test}, {n} of {people.origin}, epsilon {epsilon:g}"
-    (rates,) = stored_rates(options, key, compute)
-    return rates
-
-
-def _table(title: str, lines: list[tuple[str, str, list[ErrorRates]]], people: BodyMass) -> ResultTable:
-    rows: list[tuple[CellValue, ...]] = []
-    for name, size, rates in lines:
-        for label, error in (("Type I", "type_one"), ("Type II", "type_two")):
-            rows.append((name, size, label, *(rate_cell(getattr(each, error)) for each in rates)))
-    reps = sorted({rates.type_one.reps for _, _, line in lines for rates in line}, reverse=True)
-    return ResultTable(
-        title=title,
-        notes=(
-            f"Groups of equal size drawn from {people.origin}; {BINS} bins; level {ALPHA}; "
-            f"{' or '.join(map(str, reps))} repetitions. Without a difference (Type I), both groups are drawn from "
-            "everybody; the paper shows Type II only.",
-        ),
-        columns=("test", "rows", "error", *(f"eps {epsilon:g}" for epsilon in EPSILONS)),
         rows=tuple(rows),
     )

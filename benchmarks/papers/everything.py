@@ -9,12 +9,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
+import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.papers.pictures import draw_all
@@ -36,6 +36,7 @@ class ReducedRun:
 
 
 REDUCED: dict[str, ReducedRun] = {
+    "antigen_level": ReducedRun(reps=100, seconds=10),
     "body_mass_index": ReducedRun(reps=100, seconds=25),
     "classification_task": ReducedRun(shrink=5, seconds=110),
     "false_discoveries": ReducedRun(reps=20, seconds=200),
@@ -60,41 +61,102 @@ def main() -> int:
     parser.add_argument("--pictures", type=Path, help="folder of pictures; by default below the folder of results")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-    runs = REDUCED
-    waiting = [name for name in runs if not _finished(given.out / f"{name}.json")]
-    waiting.sort(key=lambda name: -runs[name].seconds)
-    total = sum(run.seconds for run in runs.values())
-    done = total - sum(runs[name].seconds for name in waiting)
-    began, failed = time.monotonic(), []
-    _show(done / total, f"{len(runs) - len(waiting)} of {len(runs)} finished before")
-    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        started = {pool.submit(_run, name, runs[name], given.out, given.data): name for name in waiting}
-        for finished in as_completed(started):
-            name = started[finished]
-            if not finished.result():
-                failed.append(name)
-            done += runs[name].seconds
-            _show(done / total, name)
+    batch = Batch(runs=REDUCED, out=given.out, data=given.data)
+    try:
+        failed = batch.run()
+    except KeyboardInterrupt:
+        print(f"\nStopped. What is finished is in {given.out}; run this again to go on.")
+        return 130
     draw_all(given.out, given.pictures or given.out / "pictures")
-    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = spent.ru_utime + spent.ru_stime
-    print(f"\n{time.monotonic() - began:.0f} s, {cpu:.0f} s of processor time. Results are in {given.out}.")
+    print(f"\n{batch.timing()} Results are in {given.out}.")
     for name in failed:
         print(f"{name} failed; see {given.out / name}.log. Run this again to go on.")
     return 1 if failed else 0
 
 
-def _run(name: str, run: ReducedRun, out: Path, data: Path | None) -> bool:
-    """One experiment in a process of its own; its result appears only when it is complete."""
-    command = [sys.executable, "-m", "benchmarks.papers", name, "--json", "--reps", str(run.reps)]
-    command += ["--shrink", str(run.shrink), "--store", str(out / f"{name}.store.jsonl")]
-    command += [] if data is None else ["--data", str(data)]
-    unfinished = out / f"{name}.unfinished"
-    with unfinished.open("w") as result, (out / f"{name}.log").open("a") as log:
-        code = subprocess.run(command, stdout=result, stderr=log, env=ONE_THREAD, check=False).returncode  # noqa: S603
-    if code == 0:
-        unfinished.replace(out / f"{name}.json")
-    return code == 0
+@dataclass(kw_only=True)
+class Batch:
+    """Experiments in processes of their own, two at a time, the longest first."""
+
+    runs: dict[str, ReducedRun]
+    out: Path
+    data: Path | None
+    _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _began: dict[str, float] = field(default_factory=dict)
+
+    def run(self) -> list[str]:
+        """Run what is not finished; returns the names of those that failed."""
+        waiting = [name for name in self.runs if not _finished(self.out / f"{name}.json")]
+        waiting.sort(key=lambda name: -self.runs[name].seconds)
+        failed: list[str] = []
+        pool = ThreadPoolExecutor(SIDE_BY_SIDE)
+        started = {pool.submit(self._run, name): name for name in waiting}
+        pending = set(started)
+        try:
+            while pending:
+                self._show({started[each] for each in pending})
+                ended, pending = wait(pending, timeout=1.0, return_when=FIRST_COMPLETED)
+                failed += [started[each] for each in ended if not each.result()]
+        finally:
+            # Nothing more is started, and what runs is ended; its store has what it had computed.
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in self._processes.values():
+                process.terminate()
+            pool.shutdown()
+        self._show(set())
+        return failed
+
+    def timing(self) -> str:
+        """Processor time of all runs that led to these results, also of those that were stopped."""
+        lines = self._timings.read_text(encoding="utf-8").splitlines() if self._timings.exists() else []
+        entries = [json.loads(line) for line in lines]
+        seconds, cpu = (sum(entry[key] for entry in entries) for key in ("seconds", "processor"))
+        each = f"{seconds / SIDE_BY_SIDE:,.0f} s on each of {SIDE_BY_SIDE} cores"
+        return f"{cpu:,.0f} s of processor time, {each}, all runs together."
+
+    @property
+    def _timings(self) -> Path:
+        return self.out / "timings.jsonl"
+
+    def _run(self, name: str) -> bool:
+        """One experiment; its result appears only when it is complete."""
+        unfinished, command = self.out / f"{name}.unfinished", self._command(name)
+        began = self._began[name] = time.monotonic()
+        with unfinished.open("w") as result, (self.out / f"{name}.log").open("a") as log:
+            process = subprocess.Popen(command, stdout=result, stderr=log, env=ONE_THREAD)  # noqa: S603
+            self._processes[name] = process
+            _, status, spent = os.wait4(process.pid, 0)  # not process.wait(), which does not tell the processor time
+        process.returncode = os.waitstatus_to_exitcode(status)
+        del self._processes[name]
+        entry = {
+            "experiment": name,
+            "seconds": time.monotonic() - began,
+            "processor": spent.ru_utime + spent.ru_stime,
+            "code": process.returncode,
+        }
+        with self._timings.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(entry) + "\n")
+        if process.returncode == 0:
+            unfinished.replace(self.out / f"{name}.json")
+        return process.returncode == 0
+
+    def _command(self, name: str) -> list[str]:
+        run = self.runs[name]
+        command = [sys.executable, "-m", "benchmarks.papers", name, "--json", "--reps", str(run.reps)]
+        command += ["--shrink", str(run.shrink), "--store", str(self.out / f"{name}.store.jsonl")]
+        return command if self.data is None else [*command, "--data", str(self.data)]
+
+    def _show(self, pending: set[str]) -> None:
+        """The bar: what is finished, and of what runs the part that its expected time says, until it is finished."""
+        total = sum(run.seconds for run in self.runs.values())
+        left, running = 0.0, []
+        for name in pending:
+            expected, began = self.runs[name].seconds, self._began.get(name)
+            if began is not None:
+                running.append(name)
+            left += expected * (1 if began is None else max(0.05, 1 - (time.monotonic() - began) / expected))
+        said = f"{len(self.runs) - len(pending)} of {len(self.runs)} finished"
+        _bar(1 - left / total, f"{said}; {', '.join(sorted(running))}" if running else said)
 
 
 def _finished(path: Path) -> bool:
@@ -105,11 +167,12 @@ def _finished(path: Path) -> bool:
     return True
 
 
-def _show(share: float, what: str) -> None:
+def _bar(share: float, what: str) -> None:
     filled = round(BAR * share)
     bar = "#" * filled + "." * (BAR - filled)
-    print(f"\r[{bar}] {share:4.0%}  {what:40.40}", end="", file=sys.stderr, flush=True)
+    print(f"\r[{bar}] {share:4.0%}  {what:70.70}", end="", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # however it is stopped, what it started ends too
     sys.exit(main())

@@ -6,14 +6,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+import numpy as np
+
 from benchmarks.papers.classification_task import PAPER_MEANS
+from benchmarks.papers.diagrams import empty_boxes, outcomes, partition_stages, study
 from benchmarks.papers.gaussian_mixtures import BEST_PUBLISHED
 from benchmarks.papers.pictures import BoxPanel, LinePanel, Panel, Row, Table, epsilon_lines, value
+from dpsynth_core.inference.populations import GROUP, LOWER, UPPER, VALUE
 from dpsynth_core.teaching.bin_width import bin_widths
+from dpsynth_core.teaching.false_discovery import p_value, replay_false_discovery
 from dpsynth_core.teaching.one_row import one_row_moves
 
 CLASSIFIED = ("10", "1", "0.1")
 """The epsilons of the classification task."""
+FIGURE_6_SEED = 1
+REPLAY_BINS = 33
+"""Of the 100, three together: single bins would be hard to see."""
 Maker: TypeAlias = Callable[[list[Table]], tuple[Sequence[Panel], int]]
 """From an experiment's tables to panels, and how many of them stand side by side."""
 
@@ -192,11 +200,16 @@ def _over_largest(areas: list[float | None]) -> list[float | None]:
     return [None if area is None or not areas[0] else area / areas[0] for area in reversed(areas)]
 
 
-def _groups(tables: list[Table]) -> tuple[Sequence[Panel], int]:
-    rows = _named(tables, "Figure 3b")
-    lines = {name: [value(row[name]) for row in rows] for name in ("without", "with")}
-    marks = [row["from"] if i % 4 == 0 else "" for i, row in enumerate(rows)]
-    return [LinePanel(title="Share of people by body mass index", x=marks, lines=lines, log=False)], 1
+def _groups(part: str, names: tuple[str, str], title: str) -> Maker:
+    """Two groups' shares over their bins."""
+
+    def make(tables: list[Table]) -> tuple[Sequence[Panel], int]:
+        rows = _named(tables, part)
+        lines = {name: [value(row[name]) for row in rows] for name in names}
+        marks = [row["from"] if i % 4 == 0 else "" for i, row in enumerate(rows)]
+        return [LinePanel(title=title, x=marks, lines=lines, log=False)], 1
+
+    return make
 
 
 def _bins(tables: list[Table]) -> tuple[Sequence[Panel], int]:
@@ -212,7 +225,38 @@ def _bins(tables: list[Table]) -> tuple[Sequence[Panel], int]:
     return panels, 2
 
 
+def _replay(_: list[Table]) -> tuple[Sequence[Panel], int]:
+    """Figure 6: simulated like the lesson in the app, with the seed that it begins with."""
+    replay = replay_false_discovery(seed=FIGURE_6_SEED)
+    panels: list[Panel] = []
+    edges = np.linspace(LOWER, UPPER, REPLAY_BINS + 1)
+    for one in (replay.original, replay.perturbed, replay.smoothed):
+        lines: dict[str, list[float | None]] = {}
+        for group, name in ((False, "first group"), (True, "second group")):
+            values = one.table.loc[one.table[GROUP] == group, VALUE]
+            lines[name] = [float(share) for share in np.histogram(values, edges)[0] / max(len(values), 1)]
+        marks = [f"{edge:.0f}" if i % 5 == 0 else "" for i, edge in enumerate(edges[:-1])]
+        title = f"{one.title}: {p_value(one.ordinary.pvalue)}"
+        panels.append(LinePanel(title=title, x=marks, lines=lines, log=False))
+    return panels, 3
+
+
+def _test_outcomes(tables: list[Table]) -> tuple[Sequence[Panel], int]:
+    """Figure 2, for three releases of 500 rows at epsilon 1."""
+    panels: list[Panel] = []
+    for test in ("DP-MW on the original", "perturbed histogram", "perturbed histogram, calibrated"):
+        shares = []
+        for part in ("Figure 4(a)", "Figure 4(b)"):
+            rows = [row for row in _named(tables, part) if row["test"] == test and row["rows"] == "n = 500"]
+            shares += [value(row["eps 1"]) for row in rows]
+        if len(shares) == 2 and None not in shares:
+            panels += outcomes(shares[0] or 0.0, shares[1] or 0.0, test)
+    return panels, 3
+
+
 FIGURES: dict[str, tuple[str, Maker]] = {
+    "kd_figures_1_7": ("gaussian_mixtures", lambda _: (partition_stages(), 2)),
+    "kd_figures_2_8": ("gaussian_mixtures", lambda _: (empty_boxes(), 1)),
     "kd_figure_3_epsilon": ("gaussian_mixtures", _against_balog),
     "kd_figure_3_points": ("gaussian_mixtures", _by_points),
     "kd_figure_3c": ("gaussian_mixtures", _simple("by dimension", "data", "MMD by epsilon and dimension")),
@@ -225,7 +269,18 @@ FIGURES: dict[str, tuple[str, Maker]] = {
     "pmse_figure_2": ("regression_coefficients", _coefficients),
     "pmse_figure_3": ("release_pmse", _pmse),
     "pmse_figure_4": ("regression_coefficients", _boxes),
-    "discoveries_figure_3b": ("body_mass_index", _groups),
+    "discoveries_figure_1": ("false_discoveries", lambda _: (study(), 1)),
+    "discoveries_figure_2": ("false_discoveries", _test_outcomes),
+    "discoveries_figure_3a": (
+        "antigen_level",
+        _groups("Figure 3a", ("low risk", "high risk"), "Share of simulated patients by antigen level"),
+    ),
+    "discoveries_figure_3b": (
+        "body_mass_index",
+        _groups("Figure 3b", ("without", "with"), "Share of people by body mass index"),
+    ),
+    "discoveries_figure_6": ("false_discoveries", _replay),
+    "discoveries_figure_7a": ("antigen_level", _labelled_errors("Figure 7a", by="test", name="rows")),
     "discoveries_figure_4": (
         "false_discoveries",
         _errors(("Figure 4(a)", "Figure 4(b)"), titles=("Type I", "Type II")),
@@ -242,5 +297,5 @@ FIGURES: dict[str, tuple[str, Maker]] = {
     "discoveries_figure_8": ("body_mass_index", _labelled_errors("Figure 8", by="test", name="rows")),
     "discoveries_bins": ("number_of_bins", _bins),
 }
-"""By file name: the experiment, and how its results are drawn. Figure 6 of the discoveries paper is a lesson in the
-app (a false discovery from nothing), and its Figure 3 is on Diagnostics for any table."""
+"""By file name: the experiment after which it is drawn, and how. What follows from formulas or code needs no result.
+Figure 3 of the discoveries paper is on Diagnostics for any table, and its Figure 6 is a lesson in the app as well."""

@@ -31,7 +31,7 @@ COLOURS = (
 PANEL_WIDTH, PANEL_HEIGHT, LEFT, TOP, GAP, LEGEND = 300, 220, 58, 34, 40, 16
 STYLE = (
     "<style>text{font:11px sans-serif;fill:#808080}.title{font-weight:bold;font-size:12px}.tick{text-anchor:middle}"
-    ".side{text-anchor:end}.small{text-anchor:middle;font-size:8px}path{fill:none;stroke-width:1.8}.grid{stroke:#808080;stroke-opacity:.3;stroke-width:1}"
+    ".side{text-anchor:end}.left{text-anchor:start}.small{text-anchor:middle;font-size:8px}path{fill:none;stroke-width:1.8}.grid{stroke:#808080;stroke-opacity:.3;stroke-width:1}"
     ".dash{stroke-dasharray:5 4}</style>"
 )
 Row: TypeAlias = dict[str, Any]
@@ -58,7 +58,16 @@ class BoxPanel:
     boxes: dict[str, Sequence[float]]
 
 
-Panel: TypeAlias = LinePanel | BoxPanel
+@dataclass(frozen=True, kw_only=True)
+class DrawnPanel:
+    """Shapes of its own."""
+
+    title: str
+    shapes: tuple[str, ...]
+    """SVG elements, from 0 to the panel's width and height."""
+
+
+Panel: TypeAlias = LinePanel | BoxPanel | DrawnPanel
 
 
 def value(cell: Any) -> float | None:
@@ -82,7 +91,10 @@ def svg(panels: Sequence[Panel], *, across: int = 2) -> str:
         left = (i % across) * (LEFT + PANEL_WIDTH + 20) + LEFT
         top = (i // across) * (TOP + PANEL_HEIGHT + GAP) + TOP
         out.append(f'<text x="{left}" y="{top - 14}" class="title">{escape(panel.title)}</text>')
-        out += _lines(panel, left, top, colours) if isinstance(panel, LinePanel) else _boxes(panel, left, top)
+        if isinstance(panel, DrawnPanel):
+            out += [f'<g transform="translate({left} {top})">', *panel.shapes, "</g>"]
+        else:
+            out += _lines(panel, left, top, colours) if isinstance(panel, LinePanel) else _boxes(panel, left, top)
     below = rows * (TOP + PANEL_HEIGHT + GAP)
     for i, name in enumerate(names):
         x, y = LEFT + (i % columns) * width / columns, below + LEGEND * (i // columns) + 8
@@ -95,6 +107,8 @@ def _names(panel: Panel) -> list[str]:
     """What the legend explains: lines by colour, boxes by number."""
     if isinstance(panel, LinePanel):
         return list(panel.lines)
+    if isinstance(panel, DrawnPanel):
+        return []
     return [f"{i}: {name}" for i, name in enumerate(panel.boxes, 1)]
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from dpsynth_core.arrays import FloatArray
+from dpsynth_core.arrays import BoolArray, FloatArray
 from dpsynth_core.errors import DPSynthError, ParameterError
 from dpsynth_core.mechanisms.plan import Plan, Stage
 from dpsynth_core.mechanisms.pmse.metropolis import ChainProgress, Chains, walk
@@ -38,6 +38,11 @@ CP = 0.01
 FLAT_TAIL = 0.2
 """A walk whose score is above this draws tables that hardly overlap with the original one: it has left for the prior's
 flat tail, where the density is that of the prior. The largest pMSE is 0.25."""
+FIRST_RATE = 100.0
+"""Walks begin where a pMSE of 1/100 costs one unit of log density and cool down to the real rate while they warm up. At
+the real rate, a walk that begins far off stays on a ledge of the greedy tree's score."""
+STEEPEST = 4.0
+"""While they do, a slope takes a column across its declared width at most so many times."""
 LABEL = "means, deviations and coefficients"
 SECONDS_PER_VALUE = 2e-7
 """Of one value of one table in one score: sorting it and growing the tree to any depth."""
@@ -97,6 +102,30 @@ class WalkEnds:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WarmUp:
+    """Where walks begin, and what they are held to while the density is heated. From declared bounds alone."""
+
+    starts: FloatArray
+    spread: FloatArray
+    """First guess of how far to step."""
+    bounds: FloatArray
+    """Lower and upper end of every column."""
+    heated: bool
+
+    def inside(self, lines: FloatArray) -> BoolArray:
+        """Whether means lie within the bounds, deviations within their width, and slopes within reason."""
+        means, allowed = np.empty((len(lines), len(self.bounds))), np.ones(len(lines), dtype=np.bool_)
+        widths, start = self.bounds[:, 1] - self.bounds[:, 0], 0
+        for j, (low, high) in enumerate(self.bounds):
+            slopes = lines[:, start + 1 : start + 1 + j]
+            means[:, j] = lines[:, start] + (slopes * means[:, :j]).sum(axis=1)
+            allowed &= (means[:, j] >= low) & (means[:, j] <= high) & (lines[:, start + j + 1] <= widths[j])
+            allowed &= (np.abs(slopes) * widths[:j] <= STEEPEST * widths[j]).all(axis=1)
+            start += j + 2
+        return allowed
+
+
+@dataclass(frozen=True, kw_only=True)
 class PublishedWalks:
     """Algorithm 2 with the choices of the paper's sections 5 to 7."""
 
@@ -151,11 +180,13 @@ class PublishedWalks:
             """u(X, theta), Equation 3, of each line of parameters."""
             return np.array([np.mean([self._pmse(original, normal_rows(line, draw)) for draw in z]) for line in lines])
 
-        starts, spread = _starts(table.schema, self._walks, noise)
+        bounds = _bounds(table.schema)
+        starts, spread = _starts(bounds, self._walks, noise)
         if begin_at is not None:
             starts = np.tile(begin_at, (self._walks, 1))
+        warm_up = WarmUp(starts=starts, spread=spread, bounds=bounds, heated=begin_at is None)
         chains: Chains = noise.metropolis(
-            partial(self._walk, expected_pmse, (starts, spread), progress),
+            partial(self._walk, expected_pmse, warm_up, progress),
             -expected_pmse(starts),
             sensitivity=Fraction(1, table.n),  # Theorem 2 of the paper; under the best tree it would be half of that
             epsilon=noise.budget.epsilon,
@@ -170,29 +201,31 @@ class PublishedWalks:
     def _walk(
         self,
         expected_pmse: ExpectedPMSE,
-        first: tuple[FloatArray, FloatArray],
+        warm_up: WarmUp,
         progress: WalkProgress,
         generator: np.random.Generator,
         scale: float,
     ) -> Chains:
-        state, spread = first
-        rate = 1 / (self.tables * scale)  # each of the l draws has its share of epsilon
+        state, rate = warm_up.starts, 1 / (self.tables * scale)  # each of the l draws has its share of epsilon
         deviations = _deviations(state.shape[1])
 
-        def log_density(lines: FloatArray, _: float) -> FloatArray:
+        def log_density(lines: FloatArray, heat: float) -> FloatArray:
             density = np.full(len(lines), -np.inf)
             allowed = (lines[:, deviations] > 0).all(axis=1)
+            if heat < 1:  # otherwise a heated walk would leave for the flat tail and not come back
+                allowed &= warm_up.inside(lines)
             prior = -0.5 * np.square(lines[allowed]).sum(axis=1) / PRIOR_VARIANCE
-            density[allowed] = prior - rate * expected_pmse(lines[allowed])
+            density[allowed] = prior - heat * rate * expected_pmse(lines[allowed])
             return density
 
         for attempt in range(self.attempts):
+            heated = warm_up.heated and attempt == 0
             chains = walk(
                 log_density,
                 state,
-                spread,
+                warm_up.spread,
                 steps=self.steps * 2**attempt,
-                heat=1.0,  # a heated walk would leave for the flat tail and not come back
+                heat=min(1.0, FIRST_RATE / rate) if heated else 1.0,
                 generator=generator,
                 progress=partial(progress, attempt),
             )
@@ -265,16 +298,22 @@ def _deviations(size: int) -> list[int]:
     return places
 
 
-def _starts(schema: Schema, chains: int, noise: Noise) -> tuple[FloatArray, FloatArray]:
+def _bounds(schema: Schema) -> FloatArray:
+    """Declared ends of every column, in the units of the data; never equal."""
+    ends = np.array([[float(c.lower), float(c.upper)] for c in _numbers(schema)])  # type: ignore[arg-type]
+    ends[:, 1] = np.maximum(ends[:, 1], ends[:, 0] + 1e-9)
+    return ends
+
+
+def _starts(bounds: FloatArray, chains: int, noise: Noise) -> tuple[FloatArray, FloatArray]:
     """Where walks begin and how far they step at first: around the middle of the declared bounds, without regression.
 
     No row is looked at.
     """
-    columns = _numbers(schema)
-    widths = [max(float(c.upper) - float(c.lower), 1e-9) for c in columns]  # type: ignore[arg-type]
-    lines, spread = np.zeros((chains, sum(range(2, len(columns) + 2)))), []
-    for j, (column, deviation) in enumerate(zip(columns, _deviations(lines.shape[1]), strict=True)):
-        low, width, around = float(column.lower), widths[j], noise.uniform(2 * chains).reshape(2, chains)  # type: ignore[arg-type]
+    widths = bounds[:, 1] - bounds[:, 0]
+    lines, spread = np.zeros((chains, sum(range(2, len(bounds) + 2)))), []
+    for j, deviation in enumerate(_deviations(lines.shape[1])):
+        low, width, around = bounds[j, 0], widths[j], noise.uniform(2 * chains).reshape(2, chains)
         lines[:, deviation - j - 1] = low + width * (0.25 + 0.5 * around[0])
         lines[:, deviation] = width * np.exp(math.log(0.05) + math.log(8) * around[1])
         spread += [0.05 * width, *(0.15 * width / other for other in widths[:j]), 0.05 * width]

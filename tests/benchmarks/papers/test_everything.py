@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+import threading
+import time
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from benchmarks.papers import EXPERIMENTS, everything
-from benchmarks.papers.everything import REDUCED, main
+from benchmarks.papers.everything import REDUCED, SIDE_BY_SIDE, Batch, ReducedRun, main
 from benchmarks.papers.figures import FIGURES
 from benchmarks.papers.pictures import BoxPanel, LinePanel, draw_all, svg
 
@@ -23,22 +27,54 @@ def test_every_figure_comes_from_an_experiment_and_every_reduced_run_too() -> No
 def test_what_is_finished_is_not_run_again_and_what_failed_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
 
-    def run(name: str, _: object, out: Path, data: Path | None) -> bool:
+    def run(batch: Batch, name: str) -> bool:
         ran.append(name)
-        assert data is None
+        assert batch.data is None
         if name == "utility" and ran.count("utility") == 1:
-            (out / "utility.json").write_text("[", encoding="utf-8")  # cut off
+            (batch.out / "utility.json").write_text("[", encoding="utf-8")  # cut off
             return False
-        (out / f"{name}.json").write_text("[]", encoding="utf-8")
+        (batch.out / f"{name}.json").write_text("[]", encoding="utf-8")
         return True
 
-    monkeypatch.setattr(everything, "_run", run)
+    monkeypatch.setattr(Batch, "_run", run)
     monkeypatch.setattr(everything, "draw_all", lambda *_: [])
     monkeypatch.setattr(sys, "argv", ["everything", "--out", str(tmp_path)])
     assert main() == 1
     assert sorted(ran) == sorted(EXPERIMENTS)
     assert main() == 0
     assert ran[len(EXPERIMENTS) :] == ["utility"]
+
+
+def test_an_interrupted_batch_ends_what_runs_starts_nothing_more_and_goes_on_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real processes: a first run of an experiment does not end by itself, a second one does."""
+    script = (
+        "import pathlib, sys, time\n"
+        "seen = pathlib.Path(sys.argv[1])\n"
+        "if not seen.exists(): seen.touch(); time.sleep(600)\n"
+        "print('[]')"
+    )
+    monkeypatch.setattr(
+        Batch, "_command", lambda self, name: [sys.executable, "-c", script, str(self.out / f"{name}.seen")]
+    )
+    batch = Batch(runs={name: ReducedRun() for name in ("a", "b", "c")}, out=tmp_path, data=None)
+
+    def interrupt() -> None:
+        while len(list(tmp_path.glob("*.seen"))) < SIDE_BY_SIDE:
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        batch.run()
+    timings = (tmp_path / "timings.jsonl").read_text(encoding="utf-8").splitlines()
+    assert sorted(json.loads(line)["experiment"] for line in timings) == ["a", "b"], "both ended, c was never started"
+    assert all(json.loads(line)["code"] != 0 for line in timings)
+    assert not list(tmp_path.glob("*.json"))
+    (tmp_path / "c.seen").touch()
+    assert batch.run() == []
+    assert sorted(path.stem for path in tmp_path.glob("*.json")) == ["a", "b", "c"]
 
 
 def test_figures_are_drawn_from_results_and_left_out_without(tmp_path: Path) -> None:

@@ -142,3 +142,23 @@ def test_labels_and_missing_values_are_refused_before_anything_is_spent(column: 
 def test_wrong_depths_and_numbers_of_draws_are_refused(parameter: str, value: object) -> None:
     with pytest.raises(dp.ParameterError, match=parameter):
         PMSE(**{parameter: value})  # type: ignore[arg-type]
+
+
+def test_no_walk_stays_behind_where_the_rate_is_high() -> None:
+    """Begun at the real rate, some walks never leave the ledge of the greedy tree's score that they begin on."""
+    walks = PublishedWalks(chains=6, steps=400, attempts=1)
+    ends = walks.ends(bivariate(1_000), SeededNoise(Budget.of(2), 1), lambda *_: None)
+    assert ends.scores.max() < 0.03
+
+
+def test_while_walks_are_heated_they_stay_within_the_bounds_in_any_units() -> None:
+    """Means, deviations and slopes in units of the declared widths: an intercept may lie far outside of them."""
+    bounds = np.array([[1_000.0, 1_010.0], [-5.0, 5.0]])
+    warm_up = published.WarmUp(starts=np.zeros((1, 5)), spread=np.ones(5), bounds=bounds, heated=True)
+    fitting, far, wide, steep = (
+        [1_005, 2, -1_005, 1, 1],
+        [1_005, 2, 0, 1, 1],
+        [1_005, 11, 0, 0, 1],
+        [1_005, 2, -5_025, 5, 1],
+    )
+    assert warm_up.inside(np.array([fitting, far, wide, steep], dtype=float)).tolist() == [True, False, False, False]
