@@ -24,7 +24,7 @@ from dpsynth_core.table.schema import Schema
 BLUE, ORANGE, GREEN, RED = COLOURS[:4]
 STAGES = (2, 4, 7, 14)
 """Halvings after which the partition is shown, the last of them where the tree stops by itself."""
-SHOWN_ROWS = 400
+SHOWN_ROWS = 200
 FREE, LAST = 2, 5
 """Levels of the drawn tree (h and h')."""
 TREE_ROWS = (0.03, 0.04, 0.10, 0.11, 0.12, 0.36, 0.55, 0.56, 0.57, 0.58, 0.60)
@@ -66,15 +66,18 @@ def _stage(table: PrivateTable, points: FloatArray, halvings: int) -> DrawnPanel
     sizes = np.array([axis.size for axis in model.axes])
     low, high = model.low / sizes, model.high / sizes
     height = PANEL_HEIGHT
-    shapes = [
-        _rectangle(height * a[0], height * (1 - b[1]), height * (b[0] - a[0]), height * (b[1] - a[1]), BLUE)
+    # One path for all boxes: hundreds of elements would make a large file.
+    boxes = "".join(
+        f"M{height * a[0]:.1f} {height * (1 - b[1]):.1f}h{height * (b[0] - a[0]):.1f}v{height * (b[1] - a[1]):.1f}"
+        f"h{height * (a[0] - b[0]):.1f}z"
         for a, b in zip(low, high, strict=True)
-    ]
+    )
+    shapes = [f'<path d="{boxes}" stroke="{BLUE}" style="stroke-width:.8"/>']
     shapes += [
         f'<circle cx="{height * x:.1f}" cy="{height * (1 - y):.1f}" r="1" fill="{ORANGE}"/>'
         for x, y in points[:SHOWN_ROWS]
     ]
-    title = f"After up to {halvings} halvings: {len(low)} boxes with rows"
+    title = f"After up to {halvings} halvings: {len(low)} boxes kept"
     return DrawnPanel(title=title, shapes=tuple(shapes))
 
 
@@ -158,17 +161,17 @@ def study() -> list[DrawnPanel]:
 
 def outcomes(type_one: float, type_two: float, about: str) -> list[DrawnPanel]:
     """How a test can end, with measured shares (Figure 2 of the discoveries paper)."""
-    cells: Sequence[tuple[str, str, float, str]] = (
-        ("no difference", "nothing reported", 1 - type_one, "right"),
-        ("no difference", "reported", type_one, "Type I error"),
-        ("difference", "nothing reported", type_two, "Type II error"),
-        ("difference", "reported", 1 - type_two, "right: power"),
+    cells: Sequence[tuple[str, float, str]] = (
+        ("alike", 1 - type_one, "right"),
+        ("alike", type_one, "Type I error"),
+        ("differ", type_two, "Type II error"),
+        ("differ", 1 - type_two, "right: power"),
     )
-    shapes = [_text(110, 14, "nothing reported"), _text(235, 14, "reported")]
-    for i, (truth, _, share, name) in enumerate(cells):
+    shapes = [_text(44, 14, "groups", "side"), _text(110, 14, "nothing reported"), _text(235, 14, "reported")]
+    for i, (truth, share, name) in enumerate(cells):
         x, y = 50 + 125 * (i % 2), 24 + 95 * (i // 2)
-        shapes.append(_rectangle(x, y, 118, 86, GREEN if "right" in name else RED, opacity=0.6 * share))
+        shapes.append(_rectangle(x, y, 118, 86, GREEN if "right" in name else RED, opacity=0.35 * share))
         shapes += [_text(x + 59, y + 40, f"{share:.0%}", "title tick"), _text(x + 59, y + 58, name)]
         if i % 2 == 0:
-            shapes.append(_text(44, y + 46, truth.removesuffix(" difference"), "side"))
+            shapes.append(_text(44, y + 46, truth, "side"))
     return [DrawnPanel(title=f"Outcomes: {about}", shapes=tuple(shapes))]

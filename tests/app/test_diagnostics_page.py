@@ -144,6 +144,16 @@ def test_every_picture_has_words_and_a_table() -> None:
     assert len(app.dataframe) >= len(DIAGNOSTICS)
 
 
+def test_the_raw_pmse_stands_beside_its_ratio_to_chance() -> None:
+    """In the papers' unit, 0 to 0.25, for the regressions and for the tree."""
+    table = next(frame.value for frame in diagnostics(ready()).dataframe if "pMSE" in frame.value.columns)
+    assert {"Regression, main effects", "Tree, half of the rows"} <= set(table["model"])
+    for row in table[table["ratio"] != ""].to_dict("records"):
+        pmse, chance, ratio = (float(row[name].replace(",", "")) for name in ("pMSE", "by chance", "ratio"))
+        assert 0 <= pmse <= 0.25
+        assert ratio == pytest.approx(pmse / chance, rel=0.05)
+
+
 def test_up_to_four_releases_are_compared_and_remembered() -> None:
     session = ready("teaching", 0.01, 100.0)
     app = diagnostics(session)

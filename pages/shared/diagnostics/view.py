@@ -25,6 +25,7 @@ from pages.shared.diagnostics.actions import (
 from pages.shared.diagnostics.advice_view import show_why
 from pages.shared.diagnostics.classification_view import show_classification
 from pages.shared.diagnostics.groups_view import show_groups
+from pages.shared.diagnostics.propensity_view import show_propensity
 from pages.shared.diagnostics.questions_view import show_questions
 from pages.shared.diagnostics.regression_view import show_regression
 from pages.shared.layout import Colour, errors_shown, guarantee_badge
@@ -272,13 +273,6 @@ def _value(value: float | None) -> str:
     return "could not be computed" if value is None else measured(value)
 
 
-def _splits(session: Session, run: RunRecord, named: Mapping[str, Result], as_table: bool) -> None:  # noqa: ARG001
-    tables = next(iter(named.values())).tables
-    if "splits" in tables:
-        st.markdown("**What the tree saw first**")
-        plain_list(tables["splits"]["what the tree saw"])
-
-
 def _tests(session: Session, run: RunRecord, named: Mapping[str, Result], as_table: bool) -> None:
     show_groups(session, run, named, as_table)
     show_questions(session, run)
@@ -286,7 +280,7 @@ def _tests(session: Session, run: RunRecord, named: Mapping[str, Result], as_tab
 
 EXTRAS: dict[str, Callable[[Session, RunRecord, Mapping[str, Result], bool], None]] = {
     "pairs": _worst_pairs,
-    "pmse": _splits,
+    "pmse": show_propensity,
     "mann_whitney": _tests,
     "regression": show_regression,
     "classification": show_classification,
