@@ -40,7 +40,7 @@ def shift() -> float:
 
 def antigen_level(options: RunOptions) -> Iterator[ResultTable]:
     """Type I and Type II errors on simulated antigen levels by risk: Figures 3a and 7a."""
-    groups = TestedGroups(name="antigen level", both=_populations(), bins=BINS)
+    groups = TestedGroups(name="antigen level", both=two_populations(), bins=BINS)
     yield _groups()
     lines = [
         (title, f"n = {LOW_RISK + HIGH_RISK}", groups.by_epsilon(mechanism, test, one_in, options))
@@ -62,7 +62,7 @@ def _laws() -> tuple[FloatArray, FloatArray]:
     return _shares(float(np.log(MEDIAN))), _shares(float(np.log(MEDIAN)) + shift())
 
 
-def _populations() -> tuple[Population, Population]:
+def two_populations() -> tuple[Population, Population]:
     """Without a difference (both groups from all patients) and with the paper's."""
     low, high = _laws()
     everybody = (LOW_RISK * low + HIGH_RISK * high) / (LOW_RISK + HIGH_RISK)

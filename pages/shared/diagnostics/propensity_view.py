@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 import streamlit as st
 
@@ -35,7 +35,7 @@ def show_propensity(session: Session, run: RunRecord, named: Mapping[str, Result
     plain_list(next(iter(shown.values()))["splits"]["what the tree saw"])
 
 
-def _row(score: Mapping[str, object]) -> dict[str, str]:
+def _row(score: Mapping[Hashable, object]) -> dict[str, str]:
     return {
         "model": str(score["model"]),
         "pMSE": _number(score["pMSE"]),

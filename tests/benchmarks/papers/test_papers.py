@@ -13,6 +13,7 @@ import pytest
 
 from benchmarks.papers import EXPERIMENTS
 from benchmarks.papers.__main__ import main
+from benchmarks.papers.antigen_level import HIGH_RISK, LOW_RISK, PAPER_U, two_populations
 from benchmarks.papers.base import Estimate, ResultStore, ResultTable, RunOptions
 from benchmarks.papers.body_mass_index import BodyMass
 from benchmarks.papers.gaussian_mixtures import BEST_PUBLISHED, EPSILONS, PUBLISHED, PointCloud
@@ -183,7 +184,16 @@ def test_body_mass_index_needs_no_file_and_uses_one_where_it_is(tmp_path: Path) 
     assert (counts[:, 1, 0] + counts[:, 1, 23]).tolist() == [5, 5, 5]  # beyond the ends
 
 
-@pytest.mark.parametrize("name", ["body_mass_index", "number_of_bins"])
+def test_simulated_patients_are_as_far_apart_as_the_papers_statistic_says() -> None:
+    """The expected Mann-Whitney statistic of the simulated groups is the printed one, up to levels beyond the range."""
+    _, signal = two_populations()
+    low, high = (np.diff(law.below(np.linspace(1, 41, 401))) for law in (signal.first, signal.second))
+    below = np.concatenate([[0.0], np.cumsum(high)[:-1]])
+    expected = LOW_RISK * HIGH_RISK * float(low @ (below + high / 2))
+    assert expected == pytest.approx(PAPER_U, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["antigen_level", "body_mass_index", "number_of_bins"])
 def test_the_experiments_on_discoveries_run_small(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--reps", "1", "--json", "--shrink", "400"]) == 0
     tables = json.loads(capsys.readouterr().out)
