@@ -145,11 +145,11 @@ def _variety(result: Result) -> tuple[Fitness, str]:
     if share == 1:
         return (
             fitness,
-            f"every kind of value that has {KIND_ROWS} original rows occurs (labels, missing values, ranges).",
+            f"every kind of value that has at least {KIND_ROWS} original rows occurs (labels, missing values, ranges).",
         )
     return fitness, (
-        f"{found:,} of the {present:,} kinds of values of {column} that have {KIND_ROWS} original rows occur (labels, "
-        "missing values, ranges)."
+        f"{found:,} of the {present:,} kinds of values of {column} that have at least {KIND_ROWS} original rows occur "
+        "(labels, missing values, ranges)."
     )
 
 

@@ -44,3 +44,12 @@ def statement(result: Result, item: Measure | None = None) -> str:
     if item.reference is not None:
         parts.append(f"a fresh sample: about {measured(item.reference)}, up to {measured(item.reference_high)}")
     return f"{score(result, item)} ({'; '.join(parts)})" if parts else score(result, item)
+
+
+def largest_elsewhere(result: Result) -> str:
+    """What the largest value is, where it is not the headline's: the headline is the worst against chance."""
+    known = [item for item in result.items if item.value is not None]
+    largest = max(known, key=lambda item: item.value or 0.0, default=result.headline)
+    if largest.name == result.headline.name or result.scale.better == "higher":
+        return ""
+    return f"The largest value is another: {statement(result, largest)}. {largest.reading}"

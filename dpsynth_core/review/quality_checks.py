@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from dpsynth_core.diagnostics import Measure, Result
 from dpsynth_core.diagnostics.nearest_rows import LABEL, percent
-from dpsynth_core.diagnostics.wording import VERDICT_WORDS, measured, statement
+from dpsynth_core.diagnostics.wording import VERDICT_WORDS, largest_elsewhere, measured, statement
 from dpsynth_core.inference.stated_risk import of_100
 from dpsynth_core.review.checklist_item import STATES, ChecklistItem, CheckState
 from dpsynth_core.review.evidence import Evidence
@@ -70,7 +70,7 @@ def _quality(quality: _Quality, evidence: Evidence | None, thresholds: Threshold
         high=worst.high,
         state=state,
         measured=f"{measured(worst.value)}{where}{_interval(worst)}{missing}",
-        evidence=f"{_doubt(state, known, limit)}{_conclusion(result, worst)}",
+        evidence=f"{_doubt(state, known, limit)}{_conclusion(result)}",
         details=tuple(_item(item) for item in (*unknown, *known)[:WORST]) if len(items) > 1 else (),
     )
 
@@ -102,12 +102,10 @@ def _doubt(state: CheckState, known: list[Measure], limit: float) -> str:
     return "Above the threshold, though its interval reaches below. "
 
 
-def _conclusion(result: Result, worst: Measure) -> str:
+def _conclusion(result: Result) -> str:
     """The verdict as Diagnostics states it, and what the largest value is where that is another item's."""
     verdict = f"{VERDICT_WORDS[result.verdict]}. {statement(result)}. {result.headline.reading}"
-    if worst.name == result.headline.name:
-        return verdict
-    return f"{verdict} The largest value is another: {statement(result, worst)}. {worst.reading}"
+    return f"{verdict} {largest_elsewhere(result)}".rstrip()
 
 
 def _item(item: Measure) -> str:

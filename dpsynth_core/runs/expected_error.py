@@ -10,7 +10,7 @@ estimate does not cover it, and the error due to such losses adds to the figure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean
 
@@ -109,23 +109,28 @@ def error_of_release(
 ) -> ExpectedError | None:
     """The same for rows that were released: as many as their original has. None where it would take too long."""
     released = PrivateTable(rows, schema)
-    repetitions = _repetitions(mechanism.plan(schema, released.n, budget.per_row(schema.rows_per_person)))
+    repetitions = _repetitions(_seconds(mechanism.plan(schema, released.n, budget.per_row(schema.rows_per_person))))
     if not repetitions:
         return None
     return expected_error(mechanism, released, budget, repetitions=repetitions, progress=progress)
 
 
-def _repetitions(plan: Plan) -> int:
+def _seconds(plan: Plan) -> float:
+    """Of one simulated release, which is as long as the original, however long the release is."""
+    return replace(plan, made=plan.values).seconds_again
+
+
+def _repetitions(seconds: float) -> int:
     """How many simulated releases are affordable; none where one takes too long."""
-    if plan.seconds_again > MAX_SECONDS:
+    if seconds > MAX_SECONDS:
         return 0
-    return REPETITIONS if plan.seconds_again * REPETITIONS <= QUICK_SECONDS else 1
+    return REPETITIONS if seconds * REPETITIONS <= QUICK_SECONDS else 1
 
 
 def seconds_to_estimate(plan: Plan, columns: int) -> float:
     """What estimating the error of a release adds to the time of its run, roughly."""
     comparing = SECONDS_PER_COMPARED_CELL * plan.values * (columns + 1) / 2  # every column and every pair
-    return _repetitions(plan) * (plan.seconds_again + comparing)
+    return _repetitions(_seconds(plan)) * (_seconds(plan) + comparing)
 
 
 def _errors(first: PrivateTable, second: PrivateTable) -> list[float]:

@@ -38,7 +38,7 @@ LIMITS = 0.02, 0.16
 table a row is from is right for at most 57, and 70, rows of 100."""
 NULL_SEED = 20180
 """The null depends on the original and the sizes alone, so that releases at different epsilon share it."""
-REGRESSIONS = {1: "Regression, main effects", 2: "Regression, with pairs of columns"}
+REGRESSIONS = {1: "Regression, main effects", 2: "Regression, pairs of columns"}
 NOTHING_VARIES = "No column varies, so there is nothing to tell rows apart by."
 READINGS: dict[Verdict, str] = {
     "excellent": "An observer does no better than with a fresh sample of the original.",

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 import streamlit as st
 
 from dpsynth_core.charts.diagnostics import overview, pictures_of
-from dpsynth_core.diagnostics import DIAGNOSTICS, Result, Verdict
+from dpsynth_core.diagnostics import DIAGNOSTICS, Measure, Result, Verdict
 from dpsynth_core.diagnostics.evaluation import Evaluation
 from dpsynth_core.diagnostics.purposes import MODEL, PURPOSES, Fitness, FitnessLine, changes, fitness_lines, overall
-from dpsynth_core.diagnostics.wording import VERDICT_WORDS, measured, score, statement
+from dpsynth_core.diagnostics.wording import VERDICT_WORDS, largest_elsewhere, measured, score, statement
 from dpsynth_core.inference.regression.design import can_be_outcome
 from dpsynth_core.table.schema import Schema
 from pages.shared.buttons import clicked
@@ -229,7 +229,7 @@ def show_panel(session: Session, key: str, found: Mapping[RunRecord, Evaluation]
     with st.container(horizontal=True, vertical_alignment="center"):
         verdict_badge(first.verdict)
         st.text(statement(first))
-    st.text(first.headline.reading)
+    st.text(f"{first.headline.reading} {largest_elsewhere(first)}".rstrip())
     with errors_shown("The reasons cannot be worked out."):
         show_why(session, next(iter(found)), first, next(iter(found.values())))
     named = {run.name: result for run, result in results.items()}
@@ -265,12 +265,15 @@ def _pictures(session: Session, run: RunRecord, named: Mapping[str, Result], as_
 def _worst_pairs(session: Session, run: RunRecord, named: Mapping[str, Result], as_table: bool) -> None:  # noqa: ARG001
     items = next(iter(named.values())).items[:WORST]
     if items:
-        st.markdown("**Worst pairs**")
-        plain_list(f"{item.name}: {_value(item.value)}" for item in items)
+        st.markdown("**Worst pairs**, those furthest beyond chance first")
+        plain_list(_pair_line(item) for item in items)
 
 
-def _value(value: float | None) -> str:
-    return "could not be computed" if value is None else measured(value)
+def _pair_line(item: Measure) -> str:
+    if item.value is None:
+        return f"{item.name}: could not be computed"
+    chance = "" if item.reference_high is None else f" (a fresh sample: up to {measured(item.reference_high)})"
+    return f"{item.name}: {measured(item.value)}{chance}"
 
 
 def _tests(session: Session, run: RunRecord, named: Mapping[str, Result], as_table: bool) -> None:
