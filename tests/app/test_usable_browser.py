@@ -15,11 +15,9 @@ from dpsynth_core.diagnostics import DIAGNOSTICS
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.mechanisms.recommend import recommended
 from dpsynth_core.table.examples import EXAMPLES
-from dpsynth_core.table.schema import Schema
 from tests.waiting.browser import (
     MINUTE,
     csv_of,
-    downloaded,
     finished,
     go,
     open_estimates,
@@ -30,15 +28,12 @@ from tests.waiting.browser import (
     state_the_rest,
     upload,
     use,
-    write,
 )
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 Visit = Callable[[], Page]
 LONG = 3 * MINUTE
-CATEGORIES = 7
-"""Column of the editor."""
 
 
 def patients(rows: int = 3_000, seed: int = 4) -> pd.DataFrame:
@@ -139,19 +134,13 @@ def test_an_estimate_says_what_it_missed_in_terms_of_its_noise_and_offers_other(
     ).to_be_visible()
 
 
-def test_labels_can_be_pasted_and_words_that_sound_like_money_are_explained(visit: Visit) -> None:
-    rng = np.random.default_rng(3)
-    grades = rng.choice(["1", "2", "3", "3.0"], 200)  # the last two are one label
-    table = "\n".join(["grade,age", *(f"{grade},{rng.integers(20, 70)}" for grade in grades)])
-    page = release_with(visit(), table.encode())
-    cells = quiet(page).get_by_test_id("stDataFrame").last
-    expect(cells.get_by_test_id(f"glide-cell-{CATEGORIES}-0")).to_have_text(re.compile(r"^1,\s*2,\s*3$"))
-    write(page, row=0, column=CATEGORIES, text="0,4,5")
-    quiet(page)
-    labels = Schema.from_json(downloaded(page, "Save schema").read_bytes())["grade"].categories
-    assert [f"{label:g}" if isinstance(label, float) else str(label) for label in labels or ()][-3:] == ["0", "4", "5"]
-    page.get_by_role("button", name=re.compile("Help for Privacy budget")).hover()
-    expect(page.get_by_text("No money is involved.").first).to_be_visible()
+def test_words_that_sound_like_money_are_explained_on_every_page(visit: Visit) -> None:
+    page = release_with(visit(), csv_of("age", "weight"))
+    for title in ("Data", "Mechanism"):
+        go(page, title)
+        quiet(page).get_by_test_id("stSidebar").get_by_test_id("stTooltipIcon").first.hover()
+        expect(page.get_by_text("No money is involved.").first).to_be_visible()
+        page.mouse.move(700, 10)
 
 
 # A table of one's own
