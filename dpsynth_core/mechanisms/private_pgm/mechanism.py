@@ -37,7 +37,7 @@ SECONDS_PER_FITTED_VALUE = 4.5e-7
 """Fitting the model once, and comparing it with what it misses, for each row and column."""
 EVALUATIONS, SECONDS_PER_MODEL_CELL = 100, 1e-8
 """Of the model until named marginals fit, about; and what one takes for each cell and each marginal."""
-SECONDS_PER_DRAWN_CELL = 1.6e-7
+SECONDS_PER_DRAWN_CELL = 2.5e-7
 """Drawing one cell of a row given those that it depends on."""
 USUAL_DELTA = "1e-6"
 """A suggestion says what this delta would allow."""
