@@ -29,8 +29,7 @@ class ToyDiagnostic(Diagnostic):
         """Compare the two tables."""
         progress("Playing", 0.0)
         name = pair.names[0]
-        column = coarse(pair.original.schema[name], 5)
-        counts = pair.counts([name], {name: column.levels} if column.is_numeric else {})
+        (counts,) = pair.counts([[coarse(pair.original.schema[name], 5)]])
         measure = variation_measure(name, (name,), *counts, rng, draws=50)
         return self.result([measure])
 
