@@ -246,7 +246,9 @@ class Presence:
 
 def tab_is_connected(tab: str) -> bool:
     """Whether a browser tab has its connection, by Streamlit's own name for it."""
-    return Runtime.exists() and Runtime.instance().is_active_session(tab)
+    # Streamlit's tests of a page stand in for the runtime with something that is neither true nor false; taken for a
+    # connection, it would be missed half a minute later, and the work of a test on a busy machine would be given up.
+    return Runtime.exists() and Runtime.instance().is_active_session(tab) is True
 
 
 def _forget_uploads(tab: str) -> None:
