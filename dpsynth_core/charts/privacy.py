@@ -69,8 +69,10 @@ def error_chart(plans: Mapping[float, Plan], epsilon: float, rows: int) -> Chart
     mark = {"color": WARNING, "size": 13, "symbol": "diamond"}
     figure.add_scatter(x=[epsilon], y=[marked], mode="markers", name="your epsilon", marker=mark)
     figure.add_hline(y=typical, line={"color": REFERENCE, "dash": "dash"})
-    label = {"text": "rows in an average cell", "showarrow": False, "xanchor": "left", "yanchor": "bottom"}
-    figure.add_annotation(x=0, xref="paper", y=math.log10(typical), **label)
+    # The curve falls: where it ends below the line, its place above the line is free at that end.
+    side = "right" if drawn.iloc[-1] < typical else "left"
+    label = {"text": "rows in an average cell", "showarrow": False, "xanchor": side, "yanchor": "bottom"}
+    figure.add_annotation(x=float(side == "right"), xref="paper", y=math.log10(typical), **label)
     # One label for each power of ten: the digits between them are too small to read.
     ends = [math.log10(value) for value in (*drawn, typical)]
     figure.update_xaxes(type="log", dtick=1)
