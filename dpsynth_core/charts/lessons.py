@@ -13,7 +13,8 @@ from dpsynth_core.teaching.bin_width import BinWidths
 from dpsynth_core.teaching.one_row import BEST, PAPER_BOUND, PROVEN_BOUND, ROUNDING, RowMoves
 
 FLOOR = 1e-3
-"""Where moves of zero are drawn on a logarithmic axis."""
+"""Where moves of zero are drawn on a logarithmic axis, and smaller ones with them."""
+PROVEN = "proven for the best tree, 1/(2n)"
 
 
 def bin_width_chart(found: BinWidths, epsilon: float) -> Chart:
@@ -39,7 +40,7 @@ def bin_width_chart(found: BinWidths, epsilon: float) -> Chart:
 
 def row_moves_chart(found: RowMoves) -> Chart:
     """One point for each simulated neighbour: how far the pMSE of a tree moved, beside both bounds."""
-    figure = new_figure(x_title="", y_title="move of the pMSE, times n", height=360, showlegend=False)
+    figure = new_figure(x_title="", y_title="move of the pMSE, times n", height=400)
     for i, (tree, moves) in enumerate(found.moves.items()):
         spread = np.linspace(-0.3, 0.3, len(moves))
         beyond = moves > (PROVEN_BOUND if tree == BEST else PAPER_BOUND) + ROUNDING
@@ -54,15 +55,18 @@ def row_moves_chart(found: RowMoves) -> Chart:
                 "opacity": 0.7,
             },
             hovertemplate=f"{tree}: %{{y:.3g}} / n<extra></extra>",
+            showlegend=False,
         )
-    labels = ((PAPER_BOUND, "paper's bound, 1/n", "bottom"), (PROVEN_BOUND, "proven for the best tree, 1/(2n)", "top"))
-    for bound, words, anchor in labels:
-        figure.add_hline(y=bound, line={"color": REFERENCE, "dash": "dash"})
-        # On a logarithmic axis a line takes the value, a text its logarithm.
-        place = {"x": 1, "xref": "paper", "xanchor": "right", "y": math.log10(bound), "yanchor": anchor}
-        figure.add_annotation(text=words, showarrow=False, **place)
-    figure.update_yaxes(type="log", dtick=1, tickformat="~g")
-    figure.update_xaxes(tickvals=list(range(len(found.moves))), ticktext=list(found.moves))
+    # In the legend: beside the lines, words would lie on the points.
+    for bound, words, dash in ((PAPER_BOUND, "paper's bound, 1/n", "dash"), (PROVEN_BOUND, PROVEN, "dot")):
+        line = {"color": REFERENCE, "dash": dash, "width": 2}
+        ends = [-0.5, len(found.moves) - 0.5]
+        figure.add_scatter(x=ends, y=[bound] * 2, mode="lines", name=words, line=line, hoverinfo="skip")
+    top = math.ceil(math.log10(max(found.worst(tree) for tree in found.moves)))
+    powers = [10.0**k for k in range(round(math.log10(FLOOR)), max(top, 1) + 1)]
+    figure.update_yaxes(type="log", tickvals=powers, ticktext=["0", *(f"{power:g}" for power in powers[1:])])
+    names = [tree.replace(", ", ",<br>") for tree in found.moves]
+    figure.update_xaxes(tickvals=list(range(len(names))), ticktext=names, tickangle=0)
     frame = pd.DataFrame(
         {
             "tree": list(found.moves),

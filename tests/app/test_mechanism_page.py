@@ -146,7 +146,10 @@ def test_the_published_pmse_mechanism_says_that_its_guarantee_is_a_heuristic() -
     session.settings.pick("pmse")
     app = mechanism_page(session)
     assert not any("heuristic" in warning.value for warning in app.warning)
+    proven = [body.value for body in app.markdown if "Guarantee: proven]" in body.value]
     app = settled(app.button(key="preset_0").click().run())
+    still = [body.value for body in app.markdown if "Guarantee: proven]" in body.value]
+    assert len(still) == len(proven) - 2, "its card and the comparison say what these settings can claim"
     (warning,) = [warning.value for warning in app.warning if "heuristic" in warning.value]
     assert "greedy trees, which one row can move further" in warning
     assert any("If the guarantee held in full" in element.value for element in app.markdown)

@@ -39,8 +39,8 @@ def _row(score: Mapping[Hashable, object]) -> dict[str, str]:
     return {
         "model": str(score["model"]),
         "pMSE": _number(score["pMSE"]),
-        "by chance": _number(score["expected"]),
         "ratio": _number(score["ratio"]),
+        "by chance": _number(score["expected"]),
     }
 
 

@@ -120,10 +120,10 @@ class MechanismSettings:
         except ParameterError as problem:
             raise _in_form_words(problem, suggestion) from None
 
-    def guarantee(self, schema: Schema, n: int) -> Guarantee:
+    def guarantee(self, schema: Schema, n: int, key: str | None = None) -> Guarantee:
         """The most that a run with these parameters could claim, before the columns' public facts are judged."""
-        mechanism = self.mechanism(schema, n)
-        best = Guarantee(status=mechanism.status, budget=Budget.of(self.epsilon, self.delta_of()))
+        mechanism = self.mechanism(schema, n, key)
+        best = Guarantee(status=mechanism.status, budget=Budget.of(self.epsilon, self.delta_of(key)))
         return mechanism.judge(best)
 
     def plan(self, schema: Schema, n: int, *, key: str | None = None, epsilon: str | float | None = None) -> Plan:

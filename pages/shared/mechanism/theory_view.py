@@ -48,8 +48,8 @@ def show_theory(session: Session, schema: Schema, n: int, plan: Plan) -> None:
         st.caption(
             f"{bins} bins per column, {rows:,} rows, ε {float(epsilon):g} for the counts; each promise fails with "
             f"probability at most 1 in 10,000.{capped} Theorem 5 looks at the rows, so it is for simulated or public "
-            "ones only. Promises are far from what happens because they add up the noise of all cells as if none of it "
-            "cancelled."
+            "ones only; “light” counts its rows in sparsely filled cells. Promises are far from what happens because "
+            "they add up the noise of all cells as if none of it cancelled."
         )
 
 

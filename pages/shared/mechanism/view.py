@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import streamlit as st
@@ -11,7 +12,7 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.mechanisms.parameters import Parameter, parameters
 from dpsynth_core.mechanisms.recommend import WHY_RECOMMENDED, recommended
-from dpsynth_core.privacy.budget import Budget, exact, format_amount
+from dpsynth_core.privacy.budget import Budget, Status, exact, format_amount
 from dpsynth_core.review.wording import ERROR_UNIT
 from dpsynth_core.runs.configuration import RunConfig
 from dpsynth_core.table.schema import Schema
@@ -149,7 +150,7 @@ def _cards(session: Session, schema: Schema, n: int, keys: list[str]) -> None:
 
 def _card(session: Session, schema: Schema, n: int, key: str) -> None:
     kind, settings = MECHANISMS[key], session.settings
-    _heading(key, suits=key == recommended(schema))
+    _heading(kind, _claimed(session, schema, n, key), suits=key == recommended(schema))
     st.markdown(kind.summary)
     st.caption(f"**Good for:** {kind.good_for}")
     st.caption(f"**Paper:** {kind.paper}")
@@ -170,9 +171,17 @@ def _card(session: Session, schema: Schema, n: int, key: str) -> None:
         st.rerun()
 
 
-def _heading(key: str, *, suits: bool) -> None:
-    label, colour, icon = BADGE[MECHANISMS[key].status]
-    st.markdown(f"**{MECHANISMS[key].title}**")
+def _claimed(session: Session, schema: Schema, n: int, key: str) -> Status:
+    """What a run could claim with the visitor's changes: a paper's settings may claim less than the suggested ones."""
+    if session.settings.changed.get(key):
+        with suppress(DPSynthError):  # said beside the parameters
+            return session.settings.guarantee(schema, n, key).status
+    return MECHANISMS[key].status
+
+
+def _heading(kind: type[Mechanism], status: Status, *, suits: bool) -> None:
+    label, colour, icon = BADGE[status]
+    st.markdown(f"**{kind.title}**")
     with st.container(horizontal=True, gap="small"):
         st.badge(label, color=colour, icon=icon)
         if suits:
@@ -221,7 +230,7 @@ def _forecast_both(session: Session, schema: Schema, n: int, keys: tuple[str, ..
 
 def _side(session: Session, schema: Schema, n: int, key: str) -> None:
     kind = MECHANISMS[key]
-    label, colour, icon = BADGE[kind.status]
+    label, colour, icon = BADGE[_claimed(session, schema, n, key)]
     st.badge(label, color=colour, icon=icon)
     st.markdown(f"**What it does**  \n{kind.summary}")
     st.markdown(f"**Good for**  \n{kind.good_for}")
