@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # Compiled tests are kept between runs, which halves the time until the first of them starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-all test-postgres test-sign-in test-package test-container checks audit lint types loops doctests bench papers pictures clean
+.PHONY: run test test-all test-postgres test-sign-in test-spark test-package test-container checks audit lint types loops doctests bench papers pictures clean
 
 run: $(STAMP)-run
 	$(BIN)/streamlit run app.py
@@ -24,6 +24,10 @@ test-postgres: $(STAMP)-dev
 # Four people in four browsers, with an identity provider that the tests start, and through the proxy that we ship.
 test-sign-in: $(STAMP)-dev
 	$(BIN)/pytest tests/app/test_sign_in.py tests/app/test_sign_in_browser.py tests/app/test_sign_in_proxy.py
+
+# With Java from Debian (apt install default-jre-headless); installs pyspark first, which takes minutes.
+test-spark: $(STAMP)-spark
+	$(BIN)/pytest tests/table/engines/test_spark.py
 
 # Builds the wheel, installs it in a clean environment and starts it; takes minutes, most of them for installing.
 test-package: $(STAMP)-dev
@@ -78,3 +82,7 @@ $(STAMP)-dev: requirements.txt requirements-gan.txt requirements-postgres.txt re
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	touch $@ $(STAMP)-run
+
+$(STAMP)-spark: $(STAMP)-dev requirements-spark.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-spark.txt
+	touch $@

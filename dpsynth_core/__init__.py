@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dpsynth_core.inference.discovery_risk import DiscoveryRisk, discovery_risk
     from dpsynth_core.mechanisms import MECHANISMS
     from dpsynth_core.privacy.budget import Budget, Guarantee
+    from dpsynth_core.review.export import write_rows
     from dpsynth_core.runs.selection import select_release
     from dpsynth_core.runs.synthesize import Release, synthesize
     from dpsynth_core.table.column import Column
@@ -72,6 +73,7 @@ __all__ = [
     "select_release",
     "suggest_schema",
     "synthesize",
+    "write_rows",
 ]
 
 # Where each name lives. It is imported when it is first asked for, so that a process loads only what it uses.
@@ -103,6 +105,7 @@ _MODULES = {
     "select_release": "runs.selection",
     "suggest_schema": "table.suggest",
     "synthesize": "runs.synthesize",
+    "write_rows": "review.export",
 }
 
 if not TYPE_CHECKING:  # else a misspelt name would pass the type checker

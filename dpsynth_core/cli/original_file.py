@@ -7,6 +7,7 @@ import contextlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import get_args
 
 import pandas as pd
 
@@ -22,7 +23,7 @@ from dpsynth_core.ledger.row_sketch import RowSketch
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.ledger.streamed_fingerprint import streamed_fingerprints, streamed_sketch
 from dpsynth_core.privacy.budget import Budget, format_amount
-from dpsynth_core.table.engines.open import open_table
+from dpsynth_core.table.engines.open import Engine, open_table
 from dpsynth_core.table.engines.streamed_table import StreamedTable
 from dpsynth_core.table.file_layout import FileLayout, layout_of
 from dpsynth_core.table.paid_estimate import PaidEstimate
@@ -60,11 +61,16 @@ def add_engine_arguments(command: argparse.ArgumentParser) -> None:
     """Where the rows are, if they are not to be read into memory."""
     command.add_argument(
         "--engine",
-        choices=("duckdb",),
-        help="leave the rows where they are, however many: files and databases of this machine; default: read the file "
-        "into memory",
+        choices=get_args(Engine),
+        help="leave the rows where they are, however many: files and databases of this machine (duckdb), or Parquet "
+        "files that Spark reads here or on a cluster (spark); default: read the file into memory",
     )
     command.add_argument("--table", help="of a DuckDB database")
+    command.add_argument(
+        "--spark-url",
+        help="local[CORES] starts Spark on this machine, which is the default; sc://HOST:PORT is a cluster's "
+        "Spark Connect address",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,13 +94,15 @@ def opened_table(chosen: argparse.Namespace) -> StreamedTable | None:
     if chosen.engine is None:
         if chosen.table is not None:
             raise ParameterError("engine", None, allowed="duckdb for a table of a database", remedy="Add --engine.")
+        if chosen.spark_url is not None:
+            raise ParameterError("engine", None, allowed="spark with --spark-url", remedy="Add --engine.")
         return None
     schema = read_schema(chosen.schema)
     if schema.file is None and not chosen.teaching and chosen.table is None:
         error = DPSynthError("The schema does not declare how the file is laid out. Nothing was charged.")
         error.add_note(_to_paste(FileLayout(format="parquet")))
         raise error
-    return open_table(chosen.location, schema, engine=chosen.engine, table=chosen.table)
+    return open_table(chosen.location, schema, engine=chosen.engine, table=chosen.table, spark_url=chosen.spark_url)
 
 
 def _read(content: bytes, schema: Schema) -> pd.DataFrame:

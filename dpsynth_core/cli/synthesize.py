@@ -32,10 +32,12 @@ from dpsynth_core.mechanisms.parameters import Parameter, parameters
 from dpsynth_core.mechanisms.recommend import WHY_RECOMMENDED, recommended
 from dpsynth_core.privacy.budget import Budget, Guarantee
 from dpsynth_core.review import Publication, release_bundle
+from dpsynth_core.review.bundle import write_long_bundle
 from dpsynth_core.review.gate import check_publishable
 from dpsynth_core.review.wording import claim, costs, error_lines, meaning
 from dpsynth_core.runs.configuration import RunConfig, RunResult, execute
 from dpsynth_core.runs.expected_error import NOT_COVERED
+from dpsynth_core.runs.long_run import execute_long
 from dpsynth_core.table.engines.streamed_table import StreamedTable
 from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.schema import Schema
@@ -71,7 +73,9 @@ def run(chosen: argparse.Namespace) -> None:
     """Check everything that can be checked for free, charge the account, run, write the bundle, print the claim."""
     table, schema, n, pay = _original(chosen)
     config = _config(chosen, schema, n)
-    config.check_length(n)
+    long = config.is_long(n)
+    if long and config.copies > 1:
+        config.check_length(n)
     payer = None if chosen.teaching else pay()
     estimates = () if payer is None else payer.estimates()
     _check(config, schema, n, estimates)
@@ -89,10 +93,15 @@ def run(chosen: argparse.Namespace) -> None:
             bar = stack.enter_context(contextlib.closing(Bar()))
             if payer is not None:
                 bar.on_drawn = stack.enter_context(_charge(payer, config)).drawn
-            result = execute(table, schema, config, estimates, progress=bar)
-            archive = release_bundle(result, publication).archive
-        file.write(archive)
-    _print(chosen, result, n)
+            if long:
+                run = execute_long(table, schema, config, estimates, progress=bar)
+                write_long_bundle(run, publication, file)
+                result, rows = run.result, [run.rows]
+            else:
+                result = execute(table, schema, config, estimates, progress=bar)
+                file.write(release_bundle(result, publication).archive)
+                rows = [len(made) for made in result.tables]
+    _print(chosen, result, rows, n)
     say(NOTHING_CHARGED if payer is None else f"{payer.balance()} {note}".rstrip())
 
 
@@ -169,9 +178,9 @@ def _check(config: RunConfig, schema: Schema, n: int, estimates: Iterable[PaidEs
     mechanism.plan(schema, n, config.each.per_row(unit))
 
 
-def _print(chosen: argparse.Namespace, result: RunResult, n: int) -> None:
-    rows = ", ".join(f"{len(table):,}" for table in result.tables)
-    say(f"{rows} synthetic rows from {n:,} original ones, by {result.config.mechanism.title}: {chosen.out}")
+def _print(chosen: argparse.Namespace, result: RunResult, rows: list[int], n: int) -> None:
+    made = ", ".join(f"{length:,}" for length in rows)
+    say(f"{made} synthetic rows from {n:,} original ones, by {result.config.mechanism.title}: {chosen.out}")
     guarantee = result.guarantee
     for line in (claim(guarantee), *costs(guarantee), meaning(guarantee), *guarantee.caveats):
         if line:

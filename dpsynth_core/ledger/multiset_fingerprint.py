@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +70,7 @@ def _lanes(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 class FingerprintTask:
     """One pass over every stored column. A derived key travels with it, never the installation key."""
 
+    by_position: ClassVar[bool] = False
     columns: tuple[str, ...]
     hasher: CellHasher
 

@@ -35,7 +35,7 @@ def data_card(release: PublishableRelease) -> str:
         "## How it was made",
         _method(release),
         "## Files",
-        _files(),
+        _files(release),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -46,7 +46,7 @@ def _published(release: PublishableRelease) -> str:
         "Publisher": literal(publication.publisher),
         "Licence": literal(publication.license),
         "Published": publication.published.isoformat() if publication.published else "",
-        "Rows": ", ".join(f"{len(table):,}" for table in release.tables),
+        "Rows": ", ".join(f"{rows:,}" for rows in release.lengths),
         "Rows of the original": f"{publication.original_rows:,}" if publication.original_rows else "",
     }
     return _bullets(f"{name}: {value}" for name, value in facts.items() if value.strip())
@@ -129,11 +129,16 @@ def _method(release: PublishableRelease) -> str:
     return "\n\n".join([f"**{mechanism.title}.** {mechanism.summary}", mechanism.paper, _bullets(settings)])
 
 
-def _files() -> str:
+def _files(release: PublishableRelease) -> str:
+    rows = (
+        "`synthetic*.csv`, `synthetic*.parquet`: the rows. In the CSV, texts that a spreadsheet would treat as a "
+        "formula begin with an apostrophe; the Parquet file has them unchanged, with types."
+    )
+    if release.rows_in_all is not None:
+        rows = "`synthetic.parquet`: the rows, with types. They are too many for a text file."
     return _bullets(
         [
-            "`synthetic*.csv`, `synthetic*.parquet`: the rows. In the CSV, texts that a spreadsheet would treat as a "
-            "formula begin with an apostrophe; the Parquet file has them unchanged, with types.",
+            rows,
             "`schema.json`: the public facts. `configuration.json`: the exact mechanism, parameters and budget.",
             "`croissant.json`: the same for machines (Croissant 1.0, MLCommons).",
             "`reproduce.py`: runs the same pipeline on another table with this schema, or on simulated rows. The noise "

@@ -6,12 +6,12 @@ Croissant has no words for differential privacy, so its figures are schema.org `
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.review.export import FileFacts
 from dpsynth_core.review.gate import PublishableRelease
 from dpsynth_core.review.wording import choice, claim, cost_line, meaning, unit
 from dpsynth_core.table.column import Column
@@ -44,7 +44,7 @@ _CONTEXT: dict[str, Any] = {
 }
 
 
-def croissant(release: PublishableRelease, files: Mapping[str, bytes]) -> str:
+def croissant(release: PublishableRelease, files: Mapping[str, FileFacts]) -> str:
     """JSON-LD text.
 
     Args:
@@ -61,7 +61,7 @@ def croissant(release: PublishableRelease, files: Mapping[str, bytes]) -> str:
         "version": "1.0.0",
         "rai:personalSensitiveInformation": claim(release.guarantee),
         "additionalProperty": _privacy(release),
-        "distribution": [_file(name, content) for name, content in files.items()],
+        "distribution": [_file(name, facts) for name, facts in files.items()],
         "recordSet": [_records(release, name) for name in files if name.endswith(".parquet")],
     }
     if publication.license.strip():
@@ -104,15 +104,15 @@ def _privacy(release: PublishableRelease) -> list[dict[str, Any]]:
     ]
 
 
-def _file(name: str, content: bytes) -> dict[str, Any]:
+def _file(name: str, facts: FileFacts) -> dict[str, Any]:
     return {
         "@type": "cr:FileObject",
         "@id": name,
         "name": name,
         "contentUrl": name,
-        "contentSize": f"{len(content)} B",
+        "contentSize": f"{facts.size} B",
         "encodingFormat": FORMATS[name.rsplit(".", maxsplit=1)[-1]],
-        "sha256": hashlib.sha256(content).hexdigest(),
+        "sha256": facts.sha256,
     }
 
 

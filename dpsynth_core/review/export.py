@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import IO, Self
 
 import pandas as pd
 import plotly.graph_objects as go
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from dpsynth_core.charts.theme import Chart
+from dpsynth_core.errors import ParameterError
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 """First characters that make a spreadsheet treat a text as a formula."""
 
 
-def safe_csv(table: pd.DataFrame) -> bytes:
+@dataclass(frozen=True, kw_only=True)
+class FileFacts:
+    """What is said of a file beside it."""
+
+    size: int
+    sha256: str
+
+    @classmethod
+    def of(cls, content: bytes) -> Self:
+        return cls(size=len(content), sha256=hashlib.sha256(content).hexdigest())
+
+
+def safe_csv(table: pd.DataFrame, *, header: bool = True) -> bytes:
     """CSV (UTF-8) that no spreadsheet executes: texts that look like formulas get a leading apostrophe.
 
     Example:
@@ -25,7 +46,7 @@ def safe_csv(table: pd.DataFrame) -> bytes:
         if dtype in ("str", "object"):
             shown.isetitem(index, shown.iloc[:, index].map(_defused, na_action="ignore").to_numpy())
     buffer = io.BytesIO()  # straight into bytes: as text, a large table would be held twice
-    shown.to_csv(buffer, index=False, date_format="%Y-%m-%d")
+    shown.to_csv(buffer, index=False, header=header, date_format="%Y-%m-%d")
     return buffer.getvalue()
 
 
@@ -41,6 +62,67 @@ def parquet(table: pd.DataFrame) -> bytes:
     buffer = io.BytesIO()
     table.to_parquet(buffer, index=False)
     return buffer.getvalue()
+
+
+def write_rows(batches: Iterable[pd.DataFrame], path: str | Path) -> int:
+    """A new Parquet or CSV file from batches, of which one at a time is held; how many rows it has.
+
+    Example:
+        ``write_rows(release.sample_batches(50_000_000), "rows.parquet")``
+    """
+    write = {".parquet": write_parquet, ".csv": _write_csv}.get(Path(path).suffix)
+    if write is None:
+        raise ParameterError("path", str(path), allowed="a name that ends in .parquet or .csv")
+    with open(path, "xb") as file:
+        return write(batches, file)
+
+
+def write_parquet(batches: Iterable[pd.DataFrame], file: IO[bytes]) -> int:
+    """Parquet, a group of rows for each batch."""
+    rest = iter(batches)
+    first = _arrow(next(rest))
+    rows = 0
+    with pq.ParquetWriter(file, first.schema) as writer:
+        for table in chain([first], (_arrow(batch, first.schema) for batch in rest)):
+            writer.write_table(table)
+            rows += table.num_rows
+    return rows
+
+
+def _arrow(batch: pd.DataFrame, schema: pa.Schema | None = None) -> pa.Table:
+    return pa.Table.from_pandas(batch, schema=schema, preserve_index=False)
+
+
+def _write_csv(batches: Iterable[pd.DataFrame], file: IO[bytes]) -> int:
+    rows = 0
+    for batch in batches:
+        file.write(safe_csv(batch, header=not rows))
+        rows += len(batch)
+    return rows
+
+
+class HashedStream(io.RawIOBase):
+    """Writes on to another file, and tells afterwards what has gone there."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__()
+        self._file, self._size, self._digest = file, 0, hashlib.sha256()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]
+        self._file.write(data)
+        self._digest.update(data)
+        self._size += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._size
+
+    @property
+    def facts(self) -> FileFacts:
+        return FileFacts(size=self._size, sha256=self._digest.hexdigest())
 
 
 def marked_csv(table: pd.DataFrame, mark: str) -> bytes:

@@ -53,6 +53,13 @@ class PublishableRelease:
     """What the rows themselves and public facts say about their error."""
     comparisons: tuple[PaidComparison, ...]
     """Private tests that are published with the tables, and are in the claim."""
+    rows_in_all: int | None = None
+    """Of a table that is too long to be held, of which ``tables`` has the first rows only."""
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Rows of each table."""
+        return tuple(map(len, self.tables)) if self.rows_in_all is None else (self.rows_in_all,)
 
 
 def admit(outcome: RunResult, publication: Publication) -> PublishableRelease:
@@ -70,7 +77,7 @@ def admit(outcome: RunResult, publication: Publication) -> PublishableRelease:
     _check(publication)
     check_claim(outcome)
     _check_expected_error(outcome)
-    tables = tuple(_rows(table, outcome.schema) for table in _listed(outcome.tables))
+    tables = tuple(admit_rows(table, outcome.schema) for table in _listed(outcome.tables))
     # Who answers for the facts is between the staff and the reviewer; names of people are not published.
     return PublishableRelease(
         config=outcome.config,
@@ -151,7 +158,7 @@ def _listed(tables: object) -> tuple[object, ...]:
     return tables
 
 
-def _rows(table: object, schema: Schema) -> pd.DataFrame:
+def admit_rows(table: object, schema: Schema) -> pd.DataFrame:
     """The rows and nothing else: a frame can carry more (``attrs``, an index) into a file than it shows."""
     if type(table) is not pd.DataFrame:
         raise _refused(type(table).__name__)

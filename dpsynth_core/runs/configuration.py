@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from statistics import fmean
 from typing import Any
@@ -84,10 +84,14 @@ class RunConfig:
         """The loss of one table."""
         return Budget.of(self.epsilon, self.delta)
 
+    def is_long(self, n: int) -> bool:
+        """Whether the synthetic table is too long to be held."""
+        return (self.mechanism.rows or n) > MAX_ROWS_HELD
+
     def check_length(self, n: int) -> None:
         """Refuse a synthetic table that is too long to be held, before anything is charged."""
         rows = self.mechanism.rows or n
-        if rows > MAX_ROWS_HELD:
+        if self.is_long(n):
             raise ParameterError(
                 "rows",
                 f"{rows:,}",
@@ -300,25 +304,48 @@ def _execute(
 
         if copy:
             progress.restart()
-        release = _released(private, config, copy, report, lambda _: progress.drawn())
+        release = released(private, config, copy, report, lambda _: progress.drawn())
         report("Drawing rows", 0.95)
         tables.append(release.sample())
         guarantees.append(release.guarantee)
         if not copy:
             first = release  # the others' models need not stay in memory
-    used = schema.estimates_used(estimates)
+    result = result_of(
+        private,
+        config,
+        first=first,
+        tables=tables,
+        guarantee=compose(guarantees),
+        estimates=estimates,
+        progress=progress,
+    )
+    return replace(result, seconds=time.monotonic() - began)
+
+
+def result_of(
+    private: PrivateTable | StreamedTable,
+    config: RunConfig,
+    *,
+    first: Release,
+    tables: Sequence[pd.DataFrame],
+    guarantee: Guarantee,
+    estimates: Iterable[PaidEstimate],
+    progress: Progress,
+) -> RunResult:
+    """What a run has made, from its first release and the rows of all."""
+    used = private.schema.estimates_used(estimates)
     long = private.n > MAX_ROWS_HELD
     rows = tables[0] if long or len(tables[0]) == private.n else first.sample(private.n)
     return RunResult(
         config=replace(config, mechanism=first.mechanism),
-        schema=schema,
+        schema=private.schema,
         tables=tuple(tables),
         # Each table is paid for; an estimate is paid for once, however many tables depend on it.
-        guarantee=private.judge(_for_rows(compose(guarantees), config), used),
+        guarantee=private.judge(_for_rows(guarantee, config), used),
         estimates=used,
         charges=first.charges,
         leaves=first.model.leaves() if hasattr(first.model, "leaves") else None,
-        seconds=time.monotonic() - began,
+        seconds=0.0,
         expected_error=None if long else _expected_error(first, rows, config, progress),
     )
 
@@ -341,7 +368,7 @@ def _for_rows(guarantee: Guarantee, config: RunConfig) -> Guarantee:
     return guarantee if guarantee.budget is None else guarantee.limited_to(config.cost)
 
 
-def _released(
+def released(
     private: PrivateTable | StreamedTable,
     config: RunConfig,
     copy: int,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -21,6 +21,8 @@ from dpsynth_core.table.schema import Schema
 
 ROWS = "Synthetic rows"
 """What the rows' part of a guarantee is called."""
+BATCH_ROWS = 1_000_000
+"""Synthetic rows that are drawn at a time where they are not all held."""
 MIN_EPSILON, MAX_EPSILON = Fraction(1, 10**6), 10**6
 
 
@@ -51,6 +53,18 @@ class Release:
         if rows < 1:
             raise ParameterError("n", n, allowed="at least 1")
         return self.model.sample(rows, self.noise)
+
+    def sample_batches(self, n: int | None = None, size: int = BATCH_ROWS) -> Iterator[pd.DataFrame]:
+        """As ``sample``, ``size`` rows at a time, so that any number of them can be written without being held.
+
+        Each batch is a sample of its own (docs/long-tables.md says what that means for all of them together). A single
+        batch holds the rows that ``sample`` would.
+        """
+        rows = (self.mechanism.rows or self.n) if n is None else n
+        for name, value in (("n", rows), ("size", size)):
+            if value < 1:
+                raise ParameterError(name, value, allowed="at least 1")
+        return (self.sample(min(size, rows - start)) for start in range(0, rows, size))
 
 
 def synthesize(

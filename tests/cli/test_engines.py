@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from dpsynth_core.cli import main
@@ -58,15 +59,21 @@ def test_nothing_is_charged_where_something_is_wrong(folder: Path, capsys: pytes
     assert not Path("a.zip").exists()
 
 
-def test_more_rows_than_memory_holds_are_refused_before_the_charge(
+def test_more_rows_than_memory_holds_are_written_as_they_are_drawn(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("dpsynth_core.runs.configuration.MAX_ROWS_HELD", 40)
-    assert main([*MAKE, *ENGINE, "--out", "a.zip"]) == 2
+    assert main([*MAKE, *ENGINE, "--copies", "2", "--out", "a.zip"]) == 2
     assert "at most 40 synthetic rows" in capsys.readouterr().err
     assert account(folder) is None
-    assert main([*MAKE, *ENGINE, "--set", "rows=30", "--out", "a.zip"]) == 0
-    assert "30 synthetic rows from 48 original ones" in capsys.readouterr().out
+    assert main([*MAKE, *ENGINE, "--set", "rows=300", "--out", "a.zip"]) == 0
+    assert "300 synthetic rows from 48 original ones" in capsys.readouterr().out
+    with zipfile.ZipFile("a.zip") as bundle:
+        assert "synthetic.csv" not in bundle.namelist()
+        assert pq.read_metadata(bundle.open("synthetic.parquet")).num_rows == 300
+    opened = account(folder)
+    assert opened is not None
+    assert [entry.state for entry in opened.entries] == ["committed"]
 
 
 def test_a_file_that_changes_before_the_first_draw_is_not_charged(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import numpy as np
 import pandas as pd
 
 import dpsynth_core as dp
+from dpsynth_core.arrays import IntArray
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.table.file_layout import FileLayout
+from dpsynth_core.table.private_rows import RowsAtHand
 
 ROWS = 48
 SCHEMA = dp.Schema.from_dict(
@@ -64,3 +67,25 @@ def quick(key: str) -> tuple[Mechanism, str]:
     }
     mechanism = kind(**settings[key]) if key in settings else kind.suggest(SCHEMA, ROWS, 2)
     return mechanism, "1e-6" if kind.needs_delta else "0"
+
+
+def folder_of_files(folder: Path, frame: pd.DataFrame) -> Path:
+    """The rows in files whose names put them in order, cut into groups of a few rows."""
+    place = folder / "parts"
+    (place / "deep").mkdir(parents=True)
+    edges = {"1 a%20.parquet": slice(0, 9), "1 b.parquet": slice(9, 30), "deep/x=7.parquet": slice(30, None)}
+    for name, rows in edges.items():
+        frame[rows].to_parquet(place / name, row_group_size=5)
+    return place
+
+
+@dataclass(frozen=True)
+class SlowSum:
+    """Counts rows, taking its time over every batch."""
+
+    seconds: float
+    columns: tuple[str, ...] = ("x",)
+
+    def total(self, rows: RowsAtHand) -> IntArray:
+        time.sleep(self.seconds)
+        return np.array([rows.n])

@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from dpsynth_core.errors import EngineError, IntakeError
 from dpsynth_core.table.column import Column
+from dpsynth_core.table.engines.pass_control import ReadingPace
 from dpsynth_core.table.engines.row_batch import RowBatch, cells_of, check_streamed
 from dpsynth_core.table.engines.row_tasks import Accumulator, RowTask
 from dpsynth_core.table.engines.snapshot import Snapshot, files_at
-from dpsynth_core.table.engines.streamed_table import ReadingPace, StreamedTable
+from dpsynth_core.table.engines.streamed_table import StreamedTable
 from dpsynth_core.table.file_layout import FileLayout
 from dpsynth_core.table.readers.sniff import clean_names
 from dpsynth_core.table.schema import Schema
@@ -129,7 +130,9 @@ class DuckDBTable(StreamedTable):
         if self._table is not None:
             name = ".".join(map(_quoted, self._table.split(".")))
             return cursor.sql(f"SELECT {what} FROM {name}")  # noqa: S608  names are quoted
-        return cursor.sql(f"SELECT {what} FROM read_parquet(?)", params=[self._snapshot.paths])  # noqa: S608
+        # The name of a folder such as "age=7" would otherwise stand in for the cells of a column.
+        files = "read_parquet(?, hive_partitioning = false)"
+        return cursor.sql(f"SELECT {what} FROM {files}", params=[self._snapshot.paths])  # noqa: S608
 
     def _types(self) -> dict[str, pa.DataType]:
         cursor = self._connection.cursor()
@@ -153,7 +156,7 @@ class DuckDBTable(StreamedTable):
         self._snapshot.check()
 
     def _run(self, task: RowTask, total: Accumulator) -> int:
-        pace, rows = ReadingPace(self._watch, self.n), 0
+        pace, rows = ReadingPace(self._watch, self.n, self._control), 0
         for batch in self.batches(task.columns):
             total.add(batch)
             rows += batch.n
@@ -167,11 +170,13 @@ class DuckDBTable(StreamedTable):
         cursor = self._connection.cursor()
         first = 0
         try:
-            reader = self._relation(cursor, chosen).to_arrow_reader(self._options.batch_rows)
-            for batch in reader:
-                yield RowBatch(cells=cells_of(batch, names), schema=self.schema, layout=self._layout, first=first)
-                first += batch.num_rows
+            with self._control.stopped_by(cursor.interrupt):
+                reader = self._relation(cursor, chosen).to_arrow_reader(self._options.batch_rows)
+                for batch in reader:
+                    yield RowBatch(cells=cells_of(batch, names), schema=self.schema, layout=self._layout, first=first)
+                    first += batch.num_rows
         except (self._error, pa.ArrowException):
+            self._control.check()
             self.check_snapshot()  # says so if that is the reason
             raise EngineError(self._unreadable()) from None
         finally:

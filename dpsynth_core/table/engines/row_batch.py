@@ -40,7 +40,7 @@ class RowBatch:
 
 def cells_of(batch: pa.RecordBatch, names: Sequence[str]) -> pd.DataFrame:
     """An Arrow batch as cells under these names, typed as the Parquet reader does, by the column's type alone."""
-    columns = (series_of(standard_type(pa.chunked_array([column]))) for column in batch.columns)
+    columns = (series_of(standard_type(pa.chunked_array([column])), for_reading=True) for column in batch.columns)
     return pd.DataFrame(dict(zip(names, columns, strict=True)), copy=False)
 
 

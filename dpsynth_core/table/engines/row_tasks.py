@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,10 @@ class RowTask(Protocol):
     def columns(self) -> tuple[str, ...]:
         """Which columns must be read."""
 
+    @property
+    def by_position(self) -> bool:
+        """Whether it must know which rows of the table a batch holds, and not only what they hold."""
+
     def start(self) -> Accumulator:
         """For no rows yet."""
 
@@ -73,6 +77,7 @@ class VectorSum:
 class SumTask:
     """A sum over all rows."""
 
+    by_position: ClassVar[bool] = False
     summand: Summand
 
     @property
@@ -87,6 +92,7 @@ class SumTask:
 class ReadTask:
     """Nothing but that every row can be read: how many there are is counted in every pass."""
 
+    by_position: ClassVar[bool] = False
     columns: tuple[str, ...]
 
     def start(self) -> VectorSum:
@@ -133,6 +139,7 @@ class TakenRows:
 class TakeTask:
     """The positions of chosen rows in every column."""
 
+    by_position: ClassVar[bool] = True
     columns: tuple[str, ...]
     rows: IntArray | None
     """Ordinals, in order; None for all."""
@@ -145,6 +152,7 @@ class TakeTask:
 class HistogramTask:
     """Rows by cell for several sets of directions."""
 
+    by_position: ClassVar[bool] = False
     sets: tuple[tuple[CellMap, ...], ...]
 
     @property

@@ -62,10 +62,15 @@ class Snapshot:
         """Raise if a file is gone or was changed."""
         for file in self.files:
             if FileStamp.of(file.path) != file:
-                raise EngineError(
-                    f"The file {file.path!r} was changed after the table was opened. Several passes must see the same "
-                    "rows, so nothing is released. Open the table again."
-                )
+                raise EngineError(file_changed(file.path))
+
+
+def file_changed(path: str) -> str:
+    """What is said if a file is not the one that a table was opened with."""
+    return (
+        f"The file {path!r} was changed after the table was opened. Several passes must see the same rows, so nothing "
+        "is released. Open the table again."
+    )
 
 
 def files_at(location: str) -> list[str]:

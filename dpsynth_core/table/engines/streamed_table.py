@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from time import perf_counter
 from typing import Self
 
 import numpy as np
@@ -18,6 +17,7 @@ from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.table.counts import SparseCounts
 from dpsynth_core.table.encoding import Positions
 from dpsynth_core.table.engines.cell_sample import CellSampleTask
+from dpsynth_core.table.engines.pass_control import PassControl, ReadingPace
 from dpsynth_core.table.engines.row_tasks import Accumulator, HistogramTask, RowTask, SumTask, TakeTask
 from dpsynth_core.table.file_layout import FileLayout
 from dpsynth_core.table.paid_estimate import PaidEstimate
@@ -25,7 +25,6 @@ from dpsynth_core.table.private_rows import CellCounts, CellMap, RowsRead, Summa
 from dpsynth_core.table.private_table import LAYOUT_NOT_DECLARED, PrivateTable
 from dpsynth_core.table.schema import Schema
 
-REPORT_SECONDS = 0.5
 CHANGED = "The table was changed while it was read. Several passes must see the same rows, so nothing is released."
 
 
@@ -47,6 +46,7 @@ class StreamedTable(ABC):
         self._read_as_declared = read_as_declared
         self._n = 0
         self._watch: RowsRead = nobody_watches
+        self._control = PassControl()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n} rows, columns {', '.join(map(repr, self.schema.names))})"
@@ -82,6 +82,7 @@ class StreamedTable(ABC):
 
     def run(self, task: RowTask, total: Accumulator) -> None:
         """One pass over all rows, of a table that is the same before and after it, into an accumulator of the task."""
+        self._control.check()
         self.check_snapshot()
         rows = self._run(task, total)
         self.check_snapshot()
@@ -154,26 +155,16 @@ class StreamedTable(ABC):
 
     def pace(self) -> ReadingPace:
         """For a pass that is not a task: tells whoever watches how far it is."""
-        return ReadingPace(self._watch, self.n)
+        return ReadingPace(self._watch, self.n, self._control)
 
     def judge(self, guarantee: Guarantee, estimates: Iterable[PaidEstimate] = ()) -> Guarantee:
         """The guarantee that remains, given where every fact comes from, the layout of the file included."""
         guarantee = self.schema.judge(guarantee, estimates)
         return guarantee if self._read_as_declared else guarantee.weakened("void", LAYOUT_NOT_DECLARED)
 
+    def cancel(self) -> None:
+        """From another thread: end the query that is running. This table, and what was selected from it, is done."""
+        self._control.cancel()
+
     def close(self) -> None:  # noqa: B027  not every engine holds something
         """Let go of files and connections."""
-
-
-class ReadingPace:
-    """Tells a watcher how far a pass is, a few times a second."""
-
-    def __init__(self, watch: RowsRead, rows: int) -> None:
-        self._watch, self._rows = watch, rows
-        self._begin = self._told = perf_counter()
-
-    def read(self, rows: int) -> None:
-        now = perf_counter()
-        if now - self._told >= REPORT_SECONDS:
-            self._told = now
-            self._watch(rows, self._rows, rows / (now - self._begin))

@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from dpsynth_core.errors import EngineError, IntakeError
 from dpsynth_core.table.cell_loops import whole_records
+from dpsynth_core.table.engines.pass_control import ReadingPace
 from dpsynth_core.table.engines.row_batch import RowBatch
 from dpsynth_core.table.engines.row_tasks import Accumulator, RowTask
 from dpsynth_core.table.engines.snapshot import Snapshot
-from dpsynth_core.table.engines.streamed_table import ReadingPace, StreamedTable
+from dpsynth_core.table.engines.streamed_table import StreamedTable
 from dpsynth_core.table.file_layout import FileLayout
 from dpsynth_core.table.readers.delimited import Grammar, line_breaks, read_text_fields, without_lines
 from dpsynth_core.table.readers.frames import series_of
@@ -136,7 +137,7 @@ class TextTable(StreamedTable):
         self._snapshot.check()
 
     def _run(self, task: RowTask, total: Accumulator) -> int:
-        pace, rows = ReadingPace(self._watch, self._n), 0
+        pace, rows = ReadingPace(self._watch, self._n, self._control), 0
         for cells in self._reader.frames(task.columns or self._names[:1]):
             total.add(RowBatch(cells=cells, schema=self.schema, layout=self._layout, first=rows))
             rows += len(cells)

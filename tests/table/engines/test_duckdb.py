@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -227,7 +228,7 @@ def test_nothing_is_installed_and_nothing_is_written(tmp_path: Path, monkeypatch
 
 
 def test_whoever_watches_is_told_and_can_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpsynth_core.table.engines.streamed_table.REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("dpsynth_core.table.engines.pass_control.REPORT_SECONDS", 0.0)
     table: StreamedTable = dp.open_table(parquet_file(tmp_path), SCHEMA, batch_rows=10)
     told: list[tuple[int, int]] = []
     table.watched(lambda read, rows, _: told.append((read, rows))).counts()
@@ -240,6 +241,46 @@ def test_whoever_watches_is_told_and_can_stop(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(KeyboardInterrupt):
         table.watched(stop).counts()
     assert table.counts().n == ROWS, "the table can be asked again"
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_pass_can_be_cancelled_from_another_thread(kind: str, tmp_path: Path) -> None:
+    frame = mixed_frame(rows=4_000)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    parquet_file(tmp_path, frame)
+    table = dp.open_table(tmp_path / f"rows.{kind}", SCHEMA if kind == "parquet" else TEXT_SCHEMA)
+    reached = threading.Event()
+
+    class Waiting:
+        columns = ("x",)
+
+        def total(self, rows: Any) -> Any:
+            reached.set()
+            assert cancelled.wait(60)
+            return np.zeros(1, dtype=np.int64)
+
+    cancelled = threading.Event()
+
+    def cancel() -> None:
+        assert reached.wait(60)
+        table.cancel()
+        cancelled.set()
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    with pytest.raises(dp.EngineError, match="cancelled"):
+        table.select(["x"]).sums(Waiting())
+    thread.join()
+    with pytest.raises(dp.EngineError, match="cancelled"):
+        table.counts()
+
+
+def test_the_name_of_a_folder_is_no_cell(tmp_path: Path) -> None:
+    """Tools write folders such as "k=7", whose name would stand in for a column."""
+    (tmp_path / "k=7").mkdir()
+    path = parquet_file(tmp_path / "k=7")
+    for location in (path, tmp_path / "k=7"):
+        pd.testing.assert_frame_equal(dp.open_table(location, SCHEMA).take(None).rows(), in_memory(path).rows())
 
 
 def test_cells_never_show_in_how_a_table_is_written(tmp_path: Path) -> None:
