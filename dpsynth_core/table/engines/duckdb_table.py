@@ -26,7 +26,7 @@ from dpsynth_core.table.schema import Schema
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
-BATCH_ROWS = 131_072
+BATCH_ROWS = 65_536
 """Rows of a batch: enough that the work on it outweighs the work around it, few enough to stay in a cache."""
 DAMAGED = "The file is damaged, was cut short, or is not what its name says; export it again."
 PARQUET_MAGIC, DUCKDB_MAGIC, EXCEL_MAGIC = b"PAR1", b"DUCK", b"PK\x03\x04"
