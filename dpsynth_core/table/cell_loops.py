@@ -15,6 +15,7 @@ from dpsynth_core.arrays import BoolArray, FloatArray, IntArray
 from dpsynth_core.jit import compiled
 
 ByteArray: TypeAlias = NDArray[np.uint8]
+NarrowArray: TypeAlias = NDArray[np.int32]
 OffsetArray: TypeAlias = NDArray[np.int32]
 """Positions in the text of a file: 32 bits, because there are two for every cell."""
 
@@ -260,15 +261,39 @@ def is_marker(text: ByteArray, start: int, stop: int, markers: ByteArray, ends: 
 
 
 @compiled
-def add_keys(counts: IntArray, keys: IntArray) -> None:
+def add_keys(counts: IntArray, keys: IntArray | NarrowArray) -> None:
     """One more for each key."""
     for row in range(len(keys)):
         counts[keys[row]] += 1
 
 
+@compiled
+def add_pairs(counts: IntArray, first: NarrowArray, second: NarrowArray, size: int) -> None:
+    """One more for each pair of cells, ``size`` of which the second direction has."""
+    for row in range(len(first)):
+        counts[first[row] * size + second[row]] += 1
+
+
+@compiled
+def add_triples(
+    counts: IntArray,
+    first: NarrowArray,
+    second: NarrowArray,
+    third: NarrowArray,
+    sizes: tuple[int, int],
+) -> None:
+    """One more for each three cells; ``sizes`` are those of the second and the third direction."""
+    for row in range(len(first)):
+        counts[(first[row] * sizes[0] + second[row]) * sizes[1] + third[row]] += 1
+
+
 def warm_up() -> None:
     """Compile the loops."""
-    add_keys(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    counts, codes = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int32)
+    add_keys(counts, np.zeros(1, dtype=np.int64))
+    add_keys(counts, codes)
+    add_pairs(counts, codes, codes, 1)
+    add_triples(counts, codes, codes, codes, (1, 1))
     data = np.frombuffer(b'a,"b"\n1,\n', dtype=np.uint8)
     columns: Any = (
         np.full((2, 2), -1, dtype=np.int32),

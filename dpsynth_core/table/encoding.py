@@ -189,6 +189,8 @@ class LatticeCodec(Codec):
         if self.column.kind == "date":
             return column_dates(series, self.column.date_format, self.layout)
         values = column_numbers(series, self.layout)
+        if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biu" and not self.column.decimals:
+            return values, np.zeros(len(values), dtype=np.bool_)  # whole already, and none is missing
         with np.errstate(over="ignore"):  # infinity is clamped like any number; a warning would tell of it
             return np.rint(values * 10.0 ** (self.column.decimals or 0)), np.isnan(values)
 
@@ -198,8 +200,11 @@ class LatticeCodec(Codec):
 
     def _fit(self, raw: NDArray[Any], missing: BoolArray) -> tuple[IntArray, BoolArray]:
         first, last = self._points
-        inside = np.clip(np.where(missing, first + (last - first) // 2, raw), first, last)
-        return inside.astype(np.int64) - first, missing
+        if missing.any():
+            raw = np.where(missing, first + (last - first) // 2, raw)
+        steps = np.clip(raw, first, last).astype(np.int64)
+        steps -= first
+        return steps, missing
 
     def _levels(self, values: FloatArray | IntArray) -> IntArray:
         if self._edges is None:

@@ -76,6 +76,15 @@ class Axis:
             slot = values.astype(np.int64)
         return slot if positions.missing is None else np.where(positions.missing, self.slots, slot)
 
+    def cells(self, rows: RowsAtHand, of_slot: IntArray) -> IntArray:
+        """The cell that each row's slot belongs to: ``of_slot[locate(rows)]``."""
+        positions = rows.positions(self.column.name)
+        if self.column.is_numeric and self.column.lattice is None and positions.missing is None:
+            from dpsynth_core.mechanisms.partition.loops import real_cells  # noqa: PLC0415  loads the compiler
+
+            return real_cells(positions.values.astype(np.float64, copy=False), *self._bounds, of_slot)
+        return of_slot[self.locate(rows)]
+
     def add_bits(self, code: IntArray, bits: IntArray, rows: RowsAtHand) -> None:
         """Set in each row's code the bits that are given for its slot."""
         positions = rows.positions(self.column.name)

@@ -18,6 +18,16 @@ def real_slots(values: FloatArray, low: float, high: float, slots: int) -> IntAr
 
 
 @compiled
+def real_cells(values: FloatArray, low: float, high: float, of_slot: IntArray) -> IntArray:
+    """The cell that each value's slot belongs to: ``of_slot[real_slots(values, ...)]`` in one pass."""
+    slots = len(of_slot)
+    cell = np.empty(len(values), dtype=np.int64)
+    for row in range(len(values)):
+        cell[row] = of_slot[min(int((values[row] - low) / (high - low) * slots), slots - 1)]
+    return cell
+
+
+@compiled
 def add_real_bits(code: IntArray, bits: IntArray, values: FloatArray, low: float, high: float) -> None:
     """Set in each row's code the bits of its slot: ``code |= bits[real_slots(values, ...)]`` in one pass."""
     slots = len(bits)
@@ -37,5 +47,6 @@ def warm_up() -> None:
     """Compile the loops."""
     one, first = np.zeros(1), np.zeros(1, dtype=np.int64)
     real_slots(one, 0.0, 1.0, 1)
+    real_cells(one, 0.0, 1.0, first)
     add_real_bits(first, first, one, 0.0, 1.0)
     stretched(one, one, one, 1.0, first)

@@ -71,7 +71,7 @@ class BinGroups:
         return self.groups[self.bins.of_slot]
 
     def locate(self, rows: RowsAtHand) -> IntArray:
-        return self._of_slot[self.bins.axis.locate(rows)]
+        return self.bins.axis.cells(rows, self._of_slot)
 
 
 @dataclass(frozen=True, kw_only=True)

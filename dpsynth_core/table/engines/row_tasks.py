@@ -172,11 +172,17 @@ class CountedSets:
 
     def add(self, batch: RowBatch) -> None:
         located: dict[int, IntArray] = {}
+        narrow: dict[int, NDArray[np.int32]] = {}
         for maps, counter in zip(self._sets, self._counters, strict=True):
             for each in maps:
                 if id(each) not in located:
                     located[id(each)] = each.locate(batch)
-            counter.add([located[id(each)] for each in maps])
+                if counter.is_dense and id(each) not in narrow:
+                    narrow[id(each)] = located[id(each)].astype(np.int32)
+            if counter.is_dense:
+                counter.add_narrow([narrow[id(each)] for each in maps])
+            else:
+                counter.add([located[id(each)] for each in maps])
 
     def pack(self) -> Packed:
         return [array for counter in self._counters for array in counter.pack()]
@@ -204,6 +210,24 @@ class CellCounter:
         self._keys = np.zeros((len(self._words), 0), dtype=np.int64)
         self._counts = np.zeros(0, dtype=np.int64)
         self._waiting: list[tuple[IntArray, IntArray]] = []
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether every cell's count is held."""
+        return self._every is not None
+
+    def add_narrow(self, codes: Sequence[NDArray[np.int32]]) -> None:
+        """As ``add``, where every cell's count is held: up to three directions without an array in between."""
+        from dpsynth_core.table.cell_loops import add_keys, add_pairs, add_triples  # noqa: PLC0415  loads the compiler
+
+        if self._every is None or len(codes) > 3:
+            self.add([column.astype(np.int64) for column in codes])
+        elif len(codes) == 3:
+            add_triples(self._every, codes[0], codes[1], codes[2], (self._shape[1], self._shape[2]))
+        elif len(codes) == 2:
+            add_pairs(self._every, codes[0], codes[1], self._shape[1])
+        else:
+            add_keys(self._every, codes[0])
 
     def add(self, codes: Sequence[IntArray]) -> None:
         keys = [_folded([codes[i] for i in word], [self._shape[i] for i in word]) for word in self._words]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 POLL_SECONDS = 0.1
+STOP_TRIES = 600
 RETRY_SECONDS = 60.0
 """How long a connection that was lost may take to come back."""
 CONNECT_PORT = 15_002
@@ -142,14 +143,13 @@ class SparkConnection(ABC):
         tag = f"dpsynth-{uuid4().hex}"
         query = InBackground(lambda: self._tagged(frame, tag))
         try:
-            with control.stopped_by(lambda: self._stop(tag)):
-                while not query.ended(POLL_SECONDS):
-                    control.check()
-                    if told is not None:
-                        told(self._share_done(tag))
+            while not query.ended(POLL_SECONDS):
+                control.check()
+                if told is not None:
+                    told(self._share_done(tag))
             control.check()
         except BaseException:
-            self._stop(tag)
+            InBackground(lambda: self._stop(query, tag))
             raise
         return query.result(problem)
 
@@ -157,9 +157,16 @@ class SparkConnection(ABC):
     def _tagged(self, frame: Callable[[], DataFrame], tag: str) -> pa.Table:
         """Run a query under a name, in the thread that calls."""
 
+    def _stop(self, query: InBackground[pa.Table], tag: str) -> None:
+        """End a query: more than once, because one that is still being planned has no job that could be ended."""
+        for _ in range(STOP_TRIES):
+            self._interrupt(tag)
+            if query.ended(2 * POLL_SECONDS):
+                break
+
     @abstractmethod
-    def _stop(self, tag: str) -> None:
-        """End the query of that name."""
+    def _interrupt(self, tag: str) -> None:
+        """End the jobs of that name."""
 
     @abstractmethod
     def _share_done(self, tag: str) -> float:
@@ -176,8 +183,8 @@ class LocalSpark(SparkConnection):
         self.session.sparkContext.setJobGroup(tag, "dpsynth", interruptOnCancel=True)
         return frame().toArrow()
 
-    def _stop(self, tag: str) -> None:
-        InBackground(lambda: self.session.sparkContext.cancelJobGroup(tag)).ended(1.0)
+    def _interrupt(self, tag: str) -> None:
+        self.session.sparkContext.cancelJobGroup(tag)
 
     def _share_done(self, tag: str) -> float:
         tracker = self.session.sparkContext.statusTracker()
@@ -205,8 +212,8 @@ class ConnectedSpark(SparkConnection):
         finally:
             self.session.removeTag(tag)
 
-    def _stop(self, tag: str) -> None:
-        InBackground(lambda: self.session.interruptTag(tag)).ended(1.0)
+    def _interrupt(self, tag: str) -> None:
+        self.session.interruptTag(tag)
 
     def _share_done(self, tag: str) -> float:  # noqa: ARG002  a session has one query at a time
         return self._done
@@ -275,9 +282,11 @@ def _started(options: SparkOptions) -> SparkSession:
 
     # Workers run the Python that runs here, and find this package where it is.
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = SparkSession.builder.master(options.url).appName("dpsynth")
     package = str(Path(__file__).parents[3])
-    chosen = {**LOCAL_SETTINGS, "spark.executorEnv.PYTHONPATH": package}
+    # And not in the folder where somebody happens to be.
+    chosen = {**LOCAL_SETTINGS, "spark.executorEnv.PYTHONPATH": package, "spark.executorEnv.PYTHONSAFEPATH": "1"}
     if options.memory is not None:
         chosen["spark.driver.memory"] = options.memory
     if options.spill is not None:

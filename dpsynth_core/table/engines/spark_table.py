@@ -123,6 +123,7 @@ class SparkTable(StreamedTable):
         names = clean_names(self._stored)
         for name, kind in zip(names, types.types, strict=True):
             check_streamed(name, kind)
+            _check_unsigned(name, kind)
         if HIDDEN in self._stored:
             raise EngineError(f"Spark uses the name {HIDDEN!r} itself; rename that column.")
         layout = schema.file or FileLayout(format="parquet")
@@ -205,6 +206,15 @@ class SparkTable(StreamedTable):
             lambda: frame().mapInArrow(function, RESULT),
             self._control,
             told=lambda share: pace.read(int(share * self._n)),
+        )
+
+
+def _check_unsigned(name: str, kind: pa.DataType) -> None:
+    """Refuse what Spark makes of unsigned 64-bit numbers: as labels and in fingerprints they would be others."""
+    if kind == pa.decimal128(20, 0):
+        raise IntakeError(
+            f"Column {name!r} holds unsigned 64-bit numbers or decimals of 20 digits, which Spark does not tell apart; "
+            "store it as text, or as signed or floating numbers."
         )
 
 

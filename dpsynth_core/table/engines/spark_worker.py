@@ -28,8 +28,8 @@ from dpsynth_core.table.schema import Schema
 
 ABSENT, DIFFERENT = "absent", "different"
 WORKER_PROBLEMS = {
-    ABSENT: "A worker of the Spark cluster does not have the package dpsynth_core, or not one of the packages that it "
-    "needs. Install the same version on every worker, for the Python that the workers run.",
+    ABSENT: "A worker of the Spark cluster does not have the package dpsynth_core, or an older version of it, or not "
+    "what it needs. Install the same version on every worker, for the Python that the workers run.",
     DIFFERENT: "A worker of the Spark cluster has another version of dpsynth_core, numpy, pandas or pyarrow than this "
     "machine, so a cell might mean something else there. Install the same versions on every worker.",
 }

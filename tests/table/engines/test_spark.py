@@ -185,6 +185,9 @@ def test_what_is_wrong_is_said_when_the_table_is_opened(tmp_path: Path, folder: 
         on_spark(parquet_file(tmp_path, mixed_frame()[:0]))
     with pytest.raises(dp.SchemaError, match="'x'"):
         on_spark(parquet_file(tmp_path, mixed_frame().drop(columns="x")))
+    pq.write_table(pa.table({"x": pa.array([1], pa.uint64())}), tmp_path / "unsigned.parquet")
+    with pytest.raises(dp.IntakeError, match="unsigned"):
+        on_spark(tmp_path / "unsigned.parquet", SCHEMA.select(["x"]))
     (tmp_path / "mixed").mkdir()
     mixed_frame().to_parquet(tmp_path / "mixed" / "a.parquet")
     mixed_frame().drop(columns="x").to_parquet(tmp_path / "mixed" / "b.parquet")
