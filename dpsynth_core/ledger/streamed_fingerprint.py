@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from dpsynth_core.ledger.file_fingerprint import file_fingerprints, file_sketch, text_lines
 from dpsynth_core.ledger.fingerprint import CellHasher
@@ -64,6 +65,7 @@ def streamed_sketch(table: StreamedTable, key: bytes, *, limits: Limits = DEFAUL
 class SketchTask:
     """One pass over every stored column. A derived key travels with it, never the installation key."""
 
+    by_position: ClassVar[bool] = False
     columns: tuple[str, ...]
     hasher: CellHasher
 

@@ -283,12 +283,11 @@ def execute(
     """
     progress("Reading the table", 0.0)
     with opened(table, schema) as private:
-        return _execute(private, schema, config, estimates, progress)
+        return _execute(private, config, estimates, progress)
 
 
 def _execute(
     private: PrivateTable | StreamedTable,
-    schema: Schema,
     config: RunConfig,
     estimates: Iterable[PaidEstimate],
     progress: RunProgress,

@@ -11,10 +11,9 @@ import pandas as pd
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.progress import RunProgress
 from dpsynth_core.runs.configuration import NO_PROGRESS, RunConfig, RunResult, released, result_of
+from dpsynth_core.runs.originals import OriginalRows, opened
 from dpsynth_core.runs.synthesize import BATCH_ROWS
-from dpsynth_core.table.engines.streamed_table import StreamedTable
 from dpsynth_core.table.paid_estimate import PaidEstimate
-from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
 
@@ -31,7 +30,7 @@ class LongRun:
 
 
 def execute_long(
-    table: pd.DataFrame | StreamedTable,
+    table: OriginalRows,
     schema: Schema,
     config: RunConfig,
     estimates: Iterable[PaidEstimate] = (),
@@ -44,8 +43,8 @@ def execute_long(
         raise ParameterError("copies", config.copies, allowed="1 for a table that is too long to be held")
     began = time.monotonic()
     progress("Reading the table", 0.0)
-    private = table if isinstance(table, StreamedTable) else PrivateTable(table, schema)
-    release = released(private, config, 0, progress, lambda _: progress.drawn())
+    with opened(table, schema) as private:
+        release = released(private, config, 0, progress, lambda _: progress.drawn())
     progress("Drawing rows", 0.95)
     batches = release.sample_batches(size=size)
     result = result_of(

@@ -111,7 +111,7 @@ class SparkOptions:
     @property
     def place(self) -> str:
         """The address without what may follow it: a token is nobody's business."""
-        return self.url.partition(";")[0]
+        return self.url.partition(";")[0].rstrip("/")
 
     def session_settings(self) -> dict[str, str]:
         return {

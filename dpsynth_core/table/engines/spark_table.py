@@ -7,6 +7,7 @@ worker reads it, so a sample by position holds the rows that it holds in memory.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -49,6 +50,10 @@ class SparkFiles(Protocol):
     def paths(self) -> list[str]:
         """In any order."""
 
+    @property
+    def stamp(self) -> str:
+        """The same as long as no file is replaced, changed, added or removed."""
+
     def check(self) -> None:
         """Raise if a file is gone or was changed."""
 
@@ -68,6 +73,10 @@ class ListedFiles:
     @property
     def paths(self) -> list[str]:
         return list(self.files)
+
+    @property
+    def stamp(self) -> str:
+        return hashlib.sha256(repr(sorted(self.files.items())).encode()).hexdigest()
 
     def check(self) -> None:
         found = self._list()
@@ -137,6 +146,10 @@ class SparkTable(StreamedTable):
     def single_file(self) -> str | None:
         alone = isinstance(self._files, Snapshot) and len(self._files.paths) == 1
         return self._files.paths[0] if alone else None
+
+    @property
+    def stamp(self) -> str:
+        return self._files.stamp
 
     def check_snapshot(self) -> None:
         self._files.check()
