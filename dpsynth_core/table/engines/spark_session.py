@@ -142,11 +142,13 @@ class SparkConnection(ABC):
         """The rows of a small result, with the share of tasks that are done told meanwhile."""
         tag = f"dpsynth-{uuid4().hex}"
         query = InBackground(lambda: self._tagged(frame, tag))
+        done = 0.0
         try:
             while not query.ended(POLL_SECONDS):
                 control.check()
                 if told is not None:
-                    told(self._share_done(tag))
+                    done = max(done, self._share_done(tag))  # Spark forgets stages that are over
+                    told(done)
             control.check()
         except BaseException:
             InBackground(lambda: self._stop(query, tag))

@@ -354,6 +354,7 @@ def test_what_was_drawn_before_a_cluster_died_stays_charged(
     desk: Path, server: ConnectServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Last in this file: it ends the server."""
+    parquet_file(desk, mixed_frame(5_000))  # enough for a second pass after the first draws
     table = on_spark(Path("rows.parquet").absolute(), url=server.url)
     names = streamed_fingerprints(table, Settings.from_environment().installation_key())
     drawn = LedgerCharge.drawn
