@@ -20,6 +20,10 @@ MIN_LEVEL = 3
 """Groups of a column in its coarsest gathering."""
 LIGHT = 0.25
 """Part of an equal share of the rows below which a cell shares its group with a neighbour."""
+STRATA = 24
+"""Strata of a column, about, in which pairs of drawn rows are brought near to the model."""
+TRACE = 1e-9
+"""Rows that every bin is given beside its own, so that shares in an empty group are defined."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +52,20 @@ class BinnedColumn:
     def bins_given_group(self, group: int, bin_: int) -> ConditionalTable:
         joint = np.zeros((self.size, len(self.counts)))
         # A trace of mass keeps the bins of an empty group defined.
-        joint[self.groups, np.arange(len(self.counts))] = self.counts + 1e-9
+        joint[self.groups, np.arange(len(self.counts))] = self.counts + TRACE
         return ConditionalTable.of((group,), (bin_,), joint)
+
+    def strata(self) -> tuple[IntArray, FloatArray]:
+        """The stratum of each bin, at least as fine as groups and about as fine as questions are, and its shares.
+
+        The shares have a row for each group, and add up to one in it.
+        """
+        finer = group_bins(self.bins, self.counts, max(self.size, STRATA))
+        together = self.groups * (int(finer.max()) + 1) + finer
+        strata = np.unique(together, return_inverse=True)[1].astype(np.int64)
+        shares = np.zeros((self.size, int(strata.max()) + 1))
+        np.add.at(shares, (self.groups, strata), self.counts + TRACE)
+        return strata, shares / shares.sum(axis=1, keepdims=True)
 
 
 def count_slots(table: PrivateRows, bins: int) -> dict[str, IntArray]:

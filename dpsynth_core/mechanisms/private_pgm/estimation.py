@@ -99,7 +99,9 @@ def estimate(
 
     With p the model's probabilities, y the noisy counts, s their noise and w a small weight, that is the least of
     w n KL(p | uniform) + sum (n p - y)^2 / 2 s^2. Its dual is smooth and has no constraints: potentials t minimise
-    n log Z(t) - sum t y + w sum s^2 t^2 / 2, with gradient n p(t) - y + w s^2 t; L-BFGS finds them.
+    n log Z(t) - sum t y + w sum s^2 t^2 / 2, with gradient n p(t) - y + w s^2 t; L-BFGS finds them. Its second
+    derivatives on the diagonal are n p (1 - p) + w s^2, from the largest cells to empty ones a range of thousands, so
+    it works on potentials that are scaled by their roots, with y for the unknown n p.
     """
     from scipy.optimize import fmin_l_bfgs_b  # noqa: PLC0415  takes long to import
 
@@ -115,25 +117,30 @@ def estimate(
     goal = np.concatenate([target.ravel() for target in targets])
     weight = np.repeat(ridge, np.diff(ends))
 
+    scale = 1 / np.sqrt(np.maximum(goal, weight) + weight)
+    scale /= scale.max()
+
     def tables(flat: FloatArray) -> list[FloatArray]:
         return [flat[a:b].reshape(shape) for a, b, shape in zip(ends[:-1], ends[1:], shapes, strict=True)]
 
-    def dual(flat: FloatArray) -> tuple[float, FloatArray]:
+    def dual(scaled: FloatArray) -> tuple[float, FloatArray]:
+        flat = scaled * scale
         total, conditionals = inference.conditionals(tables(flat))
         expected = np.concatenate([m.ravel() for m in inference.marginals(inference.beliefs(conditionals))])
         value = rows * total - float(flat @ goal) + 0.5 * float(weight @ flat**2)
-        return value / rows, (rows * expected - goal + weight * flat) / rows
+        return value / rows, scale * (rows * expected - goal + weight * flat) / rows
 
     first = np.concatenate([(start or {}).get(each.key, np.zeros(each.values.shape)).ravel() for each in given])
-    flat, _, _ = fmin_l_bfgs_b(
+    scaled, _, _ = fmin_l_bfgs_b(
         dual,
-        first,
+        first / scale,
         m=MEMORY,
         factr=TOLERANCE / np.finfo(float).eps,
         pgtol=1e-9,
         maxiter=iterations,
         maxfun=2 * iterations,
     )
+    flat = scaled * scale
     _, conditionals = inference.conditionals(tables(flat))
     fitted = FittedTree(tree=inference.tree, given=tuple(conditionals), beliefs=tuple(inference.beliefs(conditionals)))
     return Estimate(fitted=fitted, potentials=dict(zip((each.key for each in given), tables(flat), strict=True)))

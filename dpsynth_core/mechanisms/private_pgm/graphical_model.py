@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpsynth_core.arrays import FloatArray, IntArray
+from dpsynth_core.mechanisms.private_pgm.balancing import PairTargets
 from dpsynth_core.mechanisms.private_pgm.bins import Bins
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.table.encoding import codec_for
@@ -55,13 +56,18 @@ class GraphicalModel:
     """The variable that holds each column's bin."""
     centre: bool
     """Whether values are placed at the middle of their bin or anywhere in it."""
+    targets: PairTargets | None = None
+    """What pairs of drawn rows are brought near to; None: they stay as they are drawn."""
 
     def sample(self, rows: int, noise: Noise) -> pd.DataFrame:
         """That many rows, whose counts follow the model's own tables."""
         drawn = draw_rows(self.tables, rows, noise)
+        codes = [drawn[variable] for variable in self.variables]
+        if self.targets is not None:
+            codes = self.targets.balanced(codes, noise)
         columns = {}
-        for bins, variable in zip(self.bins, self.variables, strict=True):
-            positions = bins.place(drawn[variable], noise, centre=self.centre)
+        for bins, code in zip(self.bins, codes, strict=True):
+            positions = bins.place(code, noise, centre=self.centre)
             columns[bins.axis.column.name] = codec_for(bins.axis.column).restore(positions)
         return pd.DataFrame(columns, copy=False)
 

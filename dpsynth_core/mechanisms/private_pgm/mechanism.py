@@ -15,6 +15,7 @@ from dpsynth_core.mechanisms.column_sets import chosen_sets
 from dpsynth_core.mechanisms.parameters import PLACEMENTS, setting
 from dpsynth_core.mechanisms.plan import Plan, Stage
 from dpsynth_core.mechanisms.private_pgm.allocation import Allocation, allocate
+from dpsynth_core.mechanisms.private_pgm.balancing import PairTargets
 from dpsynth_core.mechanisms.private_pgm.binned_columns import count_slots, find_bins, measure_column
 from dpsynth_core.mechanisms.private_pgm.bins import Bins
 from dpsynth_core.mechanisms.private_pgm.estimation import Measurement, check_clique_size, estimate
@@ -216,6 +217,7 @@ class PrivatePGM(Mechanism):
             bins=tuple(bins),
             variables=variables,
             centre=self.placement == "centre",
+            targets=PairTargets.of(model.fitted.pairs(), [column.strata() for column in columns]),
         )
 
     def _fit_given(self, table: PrivateRows, noise: Noise, progress: Progress) -> GraphicalModel:

@@ -1,0 +1,92 @@
+"""Drawn rows that are brought nearer to their model."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+from dpsynth_core.arrays import FloatArray, IntArray
+from dpsynth_core.mechanisms.private_pgm.balancing import PairTargets
+from dpsynth_core.mechanisms.private_pgm.graphical_model import ConditionalTable, draw_rows, marginal
+from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.noise import SeededNoise
+
+SIZES = (3, 4, 4, 4, 4)
+
+
+def star() -> tuple[ConditionalTable, ...]:
+    """Four children of one parent."""
+    rng = np.random.default_rng(7)
+    parent = ConditionalTable.of((), (0,), rng.dirichlet(np.ones(3)))
+    given = [rng.dirichlet(np.full(4, 0.7), size=3) for _ in range(4)]
+    return (
+        parent,
+        *(
+            ConditionalTable(parents=(0,), children=(child,), probabilities=table)
+            for child, table in enumerate(given, start=1)
+        ),
+    )
+
+
+def targets(tables: tuple[ConditionalTable, ...], sizes: tuple[int, ...]) -> PairTargets:
+    pairs = {pair: marginal(tables, pair) for pair in combinations(range(len(sizes)), 2)}
+    return PairTargets(strata=tuple(np.arange(size) for size in sizes), pairs=pairs)
+
+
+def distance(rows: list[IntArray], tables: tuple[ConditionalTable, ...], columns: tuple[int, ...]) -> float:
+    """Total variation between the rows and the model."""
+    expected = marginal(tables, columns)
+    cells = np.ravel_multi_index(tuple(rows[column] for column in columns), expected.shape)
+    seen: FloatArray = np.bincount(cells, minlength=expected.size) / len(rows[0])
+    return float(np.abs(seen - expected.ravel()).sum() / 2)
+
+
+def test_pairs_and_triples_come_nearer_to_the_model_and_columns_stay_where_they_are() -> None:
+    tables, rows = star(), 2_000
+    noise = SeededNoise(Budget.of(1), 3)
+    drawn = draw_rows(tables, rows, noise)
+    before = [drawn[column] for column in range(5)]
+    after = targets(tables, SIZES).balanced(before, noise)
+    gaps = [
+        [
+            np.mean([distance(each, tables, columns) for columns in combinations(range(5), order)])
+            for each in (before, after)
+        ]
+        for order in (1, 2, 3)
+    ]
+    assert gaps[0][1] <= 1 / rows * 4
+    assert gaps[1][1] <= gaps[1][0] / 4
+    assert gaps[2][1] <= gaps[2][0]
+
+
+def test_no_combination_comes_about_that_the_model_rules_out() -> None:
+    same = np.eye(4) / 4
+    rng = np.random.default_rng(0)
+    free = [ConditionalTable.of((), (column,), rng.dirichlet(np.ones(5))) for column in (2, 3, 4)]
+    tables = (ConditionalTable.of((), (0,), np.full(4, 0.25)), ConditionalTable.of((0,), (1,), same), *free)
+    noise = SeededNoise(Budget.of(1), 1)
+    drawn = draw_rows(tables, 997, noise)
+    first, second, *_ = targets(tables, (4, 4, 5, 5, 5)).balanced([drawn[column] for column in range(5)], noise)
+    assert (first == second).all()
+
+
+def test_bins_travel_with_their_strata() -> None:
+    """Two bins share a stratum: how often each occurs in it is left alone but for what is copied."""
+    pairs = {(0, 1): np.full((2, 2), 0.25)}
+    both = PairTargets(strata=(np.array([0, 0, 1]), np.array([0, 1])), pairs=pairs)
+    first = np.repeat([0, 1, 2], [100, 100, 200])
+    second = np.repeat([0, 1], [200, 200])  # tied to the first column, where the model has them independent
+    balanced = both.balanced([first, second], SeededNoise(Budget.of(1), 2))
+    assert set(balanced[0].tolist()) == {0, 1, 2}
+    table = np.histogram2d(both.strata[0][balanced[0]], balanced[1], bins=2)[0]
+    assert np.abs(table - 100).max() <= 2
+
+
+def test_one_column_or_one_row_has_no_pairs_to_mend() -> None:
+    noise = SeededNoise(Budget.of(1), 2)
+    alone = PairTargets(strata=(np.arange(3),), pairs={})
+    assert alone.balanced([np.array([2, 0, 1])], noise)[0].tolist() == [2, 0, 1]
+    one_row = [np.array([1]), np.array([0])]
+    two = PairTargets(strata=(np.arange(2), np.arange(2)), pairs={(0, 1): np.full((2, 2), 0.25)})
+    assert [column.tolist() for column in two.balanced(one_row, noise)] == [[1], [0]]
