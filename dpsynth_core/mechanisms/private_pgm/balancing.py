@@ -23,6 +23,8 @@ SWEEPS = 8
 """Times that every column is gone through."""
 MAX_MEETINGS = 100_000
 """Rows of a column that meet another row in a sweep, at most: the more rows, the smaller the part that must change."""
+MAX_MOVABLE = 500_000
+"""Rows that take part, at most, so that memory stays small."""
 MIN_CHANGED = 1e-4
 """Part of the values that a sweep must change for there to be another."""
 IMPROBABLE = 0.01
@@ -52,47 +54,52 @@ class PairTargets:
         pairs = {(a, b): given[a].T @ table @ given[b] for (a, b), table in groups.items()}
         return cls(strata=tuple(strata for strata, _ in shares), pairs=pairs)
 
-    def balanced(self, bins: Sequence[IntArray], noise: Noise) -> list[IntArray]:
-        """The rows' bins, some of them exchanged or copied, with pairs nearer to these probabilities."""
-        rows = len(bins[0])
-        if len(bins) < 2 or rows < 2:
-            return list(bins)
-        held = np.column_stack(bins).astype(np.int64)
-        strata = np.column_stack([own[column] for own, column in zip(self.strata, bins, strict=True)]).astype(np.int64)
-        pairs, starts, strides = self._excess(strata)
-        alone = self._excessalone(strata)
+    def balance(self, bins: Sequence[IntArray], noise: Noise) -> None:
+        """Exchange or copy some of the rows' bins, in place, so that pairs come nearer to these probabilities.
+
+        ``bins`` holds an array for each column. Rows are in no order, so of very many the first will do.
+        """
+        rows, columns = len(bins[0]), len(bins)
+        if columns < 2 or rows < 2:
+            return
+        all_strata = [own.astype(np.int32)[column] for own, column in zip(self.strata, bins, strict=True)]
+        pairs, starts, strides = self._excess(all_strata)
+        alone = self._excess_alone(all_strata)
+        movable = min(rows, MAX_MOVABLE)
+        strata = np.column_stack([column[:movable] for column in all_strata]).astype(np.int64)
+        held = np.column_stack([column[:movable] for column in bins])
         for _ in range(SWEEPS):
             changed = 0
-            for column in range(len(bins)):
-                meeting = noise.distinct(rows, min(rows, MAX_MEETINGS))
+            for column in range(columns):
+                meeting = noise.distinct(movable, min(movable, MAX_MEETINGS))
                 changed += _sweep(strata, held, pairs, starts, strides, alone, meeting, column)
-            if changed < MIN_CHANGED * min(rows, MAX_MEETINGS) * len(bins):
+            if changed < MIN_CHANGED * min(movable, MAX_MEETINGS) * columns:
                 break
-        return list(held.T)
+        for column, values in zip(bins, held.T, strict=True):
+            column[:movable] = values
 
-    def _excess(self, strata: IntArray) -> tuple[FloatArray, IntArray, IntArray]:
+    def _excess(self, strata: Sequence[IntArray]) -> tuple[FloatArray, IntArray, IntArray]:
         """Rows in each cell of each pair above what is expected, in one array; where a pair begins; steps within it."""
-        rows, columns = strata.shape
+        rows, columns = len(strata[0]), len(strata)
         starts, strides = np.zeros((2, columns, columns), dtype=np.int64)
         parts, start = [], 0
         for a, b in combinations(range(columns), 2):
             expected = rows * self.pairs[a, b].ravel()
             size = self.pairs[a, b].shape[1]
-            counts = np.bincount(strata[:, a] * size + strata[:, b], minlength=expected.size)
+            counts = np.bincount(strata[a] * size + strata[b], minlength=expected.size)
             parts.append(np.where((counts == 0) & (expected < IMPROBABLE), CLOSED, counts - expected))
             starts[a, b] = starts[b, a] = start
             strides[a, b], strides[b, a] = size, 1
             start += expected.size
         return np.concatenate(parts), starts, strides
 
-    def _excessalone(self, strata: IntArray) -> FloatArray:
+    def _excess_alone(self, strata: Sequence[IntArray]) -> FloatArray:
         """The same of each column's strata, a row for each column."""
-        rows, columns = strata.shape
-        out = np.zeros((columns, max(int(own.max()) for own in self.strata) + 1))
-        for column in range(columns):
-            pair = self.pairs[0, 1] if column == 0 else self.pairs[0, column].T
-            expected = rows * pair.sum(axis=1)
-            out[column, : len(expected)] = np.bincount(strata[:, column], minlength=len(expected)) - expected
+        out = np.zeros((len(strata), max(int(own.max()) for own in self.strata) + 1))
+        for number, column in enumerate(strata):
+            pair = self.pairs[0, 1] if number == 0 else self.pairs[0, number].T
+            expected = len(column) * pair.sum(axis=1)
+            out[number, : len(expected)] = np.bincount(column, minlength=len(expected)) - expected
         return out
 
 

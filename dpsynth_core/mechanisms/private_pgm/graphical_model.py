@@ -64,7 +64,7 @@ class GraphicalModel:
         drawn = draw_rows(self.tables, rows, noise)
         codes = [drawn[variable] for variable in self.variables]
         if self.targets is not None:
-            codes = self.targets.balanced(codes, noise)
+            self.targets.balance(codes, noise)
         columns = {}
         for bins, code in zip(self.bins, codes, strict=True):
             positions = bins.place(code, noise, centre=self.centre)
