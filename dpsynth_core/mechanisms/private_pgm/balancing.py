@@ -14,6 +14,7 @@ from itertools import combinations
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.jit import compiled
@@ -34,6 +35,8 @@ CLOSED = 1e12
 """Excess of such a cell, so that nothing can outweigh it."""
 MIN_FALL = 1e-9
 """What counts as falling, beside the rounding of floats."""
+Strata: TypeAlias = NDArray[np.int32]
+"""A column's stratum in each row, in little memory."""
 ColumnPair: TypeAlias = tuple[int, ...]
 """Two columns by their numbers, in ascending order."""
 
@@ -51,7 +54,9 @@ class PairTargets:
     def of(cls, groups: Mapping[ColumnPair, FloatArray], shares: Sequence[tuple[IntArray, FloatArray]]) -> PairTargets:
         """From probabilities of groups, and of each column the strata and their shares in each group."""
         given = [share for _, share in shares]
-        pairs = {(a, b): given[a].T @ table @ given[b] for (a, b), table in groups.items()}
+        pairs: dict[ColumnPair, FloatArray] = {
+            (a, b): given[a].T @ table @ given[b] for (a, b), table in groups.items()
+        }
         return cls(strata=tuple(strata for strata, _ in shares), pairs=pairs)
 
     def balance(self, bins: Sequence[IntArray], noise: Noise) -> None:
@@ -62,12 +67,12 @@ class PairTargets:
         rows, columns = len(bins[0]), len(bins)
         if columns < 2 or rows < 2:
             return
-        all_strata = [own.astype(np.int32)[column] for own, column in zip(self.strata, bins, strict=True)]
+        all_strata = [of_bin.astype(np.int32)[own] for of_bin, own in zip(self.strata, bins, strict=True)]
         pairs, starts, strides = self._excess(all_strata)
         alone = self._excess_alone(all_strata)
         movable = min(rows, MAX_MOVABLE)
-        strata = np.column_stack([column[:movable] for column in all_strata]).astype(np.int64)
-        held = np.column_stack([column[:movable] for column in bins])
+        strata = np.column_stack([each[:movable] for each in all_strata]).astype(np.int64)
+        held = np.column_stack([own[:movable] for own in bins])
         for _ in range(SWEEPS):
             changed = 0
             for column in range(columns):
@@ -75,10 +80,10 @@ class PairTargets:
                 changed += _sweep(strata, held, pairs, starts, strides, alone, meeting, column)
             if changed < MIN_CHANGED * min(movable, MAX_MEETINGS) * columns:
                 break
-        for column, values in zip(bins, held.T, strict=True):
-            column[:movable] = values
+        for own, values in zip(bins, held.T, strict=True):
+            own[:movable] = values
 
-    def _excess(self, strata: Sequence[IntArray]) -> tuple[FloatArray, IntArray, IntArray]:
+    def _excess(self, strata: Sequence[Strata]) -> tuple[FloatArray, IntArray, IntArray]:
         """Rows in each cell of each pair above what is expected, in one array; where a pair begins; steps within it."""
         rows, columns = len(strata[0]), len(strata)
         starts, strides = np.zeros((2, columns, columns), dtype=np.int64)
@@ -93,7 +98,7 @@ class PairTargets:
             start += expected.size
         return np.concatenate(parts), starts, strides
 
-    def _excess_alone(self, strata: Sequence[IntArray]) -> FloatArray:
+    def _excess_alone(self, strata: Sequence[Strata]) -> FloatArray:
         """The same of each column's strata, a row for each column."""
         out = np.zeros((len(strata), max(int(own.max()) for own in self.strata) + 1))
         for number, column in enumerate(strata):

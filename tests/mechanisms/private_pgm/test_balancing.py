@@ -9,7 +9,7 @@ import pytest
 
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.mechanisms.private_pgm import balancing
-from dpsynth_core.mechanisms.private_pgm.balancing import PairTargets
+from dpsynth_core.mechanisms.private_pgm.balancing import ColumnPair, PairTargets
 from dpsynth_core.mechanisms.private_pgm.graphical_model import ConditionalTable, draw_rows, marginal
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
@@ -32,7 +32,7 @@ def star() -> tuple[ConditionalTable, ...]:
 
 
 def targets(tables: tuple[ConditionalTable, ...], sizes: tuple[int, ...]) -> PairTargets:
-    pairs = {pair: marginal(tables, pair) for pair in combinations(range(len(sizes)), 2)}
+    pairs: dict[ColumnPair, FloatArray] = {pair: marginal(tables, pair) for pair in combinations(range(len(sizes)), 2)}
     return PairTargets(strata=tuple(np.arange(size) for size in sizes), pairs=pairs)
 
 
@@ -76,7 +76,7 @@ def test_no_combination_comes_about_that_the_model_rules_out() -> None:
 
 def test_bins_travel_with_their_strata() -> None:
     """Two bins share a stratum: how often each occurs in it is left alone but for what is copied."""
-    pairs = {(0, 1): np.full((2, 2), 0.25)}
+    pairs: dict[ColumnPair, FloatArray] = {(0, 1): np.full((2, 2), 0.25)}
     both = PairTargets(strata=(np.array([0, 0, 1]), np.array([0, 1])), pairs=pairs)
     first = np.repeat([0, 1, 2], [100, 100, 200])
     second = np.repeat([0, 1], [200, 200])  # tied to the first column, where the model has them independent
