@@ -207,7 +207,8 @@ class Session:
     def missing(self) -> list[str]:
         """What is still to be done on the Data page before a mechanism can be chosen."""
         if self.current is None:
-            return ["Choose an example or upload a file."]
+            server = self.source == "server"
+            return ["Choose a table and press Use this table." if server else "Choose an example or upload a file."]
         return [] if self.current.schema is not None else ["Correct the public facts listed in red."]
 
     @property

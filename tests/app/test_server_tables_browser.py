@@ -60,6 +60,7 @@ def test_from_the_list_to_the_synthetic_rows(page: Page) -> None:
     assert len(table) == N
     go(page, "Diagnostics")
     expect(page.get_by_text(f"computed on 200,000 of {N:,} rows").first).to_be_visible()
+    use(quiet(page).get_by_role("button", name="with the original"))
     expect(page.get_by_role("heading", name="Pairs of columns")).to_be_visible(timeout=3 * MINUTE)
     use(quiet(page).locator("summary").filter(has_text="How is this computed?").first)
     expect(page.get_by_text(f"Shares of values are computed on all {N:,} rows")).to_be_visible()
