@@ -95,7 +95,7 @@ def test_the_dialog_says_that_all_is_spent_and_that_the_guarantee_is_void_and_re
     expect(quiet(page).get_by_text("The data set's ε is used up").first).to_be_visible()
     go(page, "Release")
     expect(quiet(page).get_by_text("ε = 1", exact=True)).to_be_visible()
-    expect(page.get_by_text("δ = 0", exact=True)).to_be_visible()
+    expect(page.get_by_text("δ = 0 (pure)", exact=True)).to_be_visible()
 
 
 def test_skipping_ahead_stops_where_the_plan_is_red_with_figures(visit: Visit) -> None:
