@@ -66,6 +66,8 @@ GONE = (
     "Spark stopped answering or could not finish a pass over the rows; its own log says why. What was charged before "
     "that stays charged if noise was drawn."
 )
+CONNECTION_LOST = frozenset({"SparkConnectGrpcException", "Py4JNetworkError", "ConnectionRefusedError", "EOFError"})
+"""Kinds of errors, by name: they come with an extra."""
 NOT_ENCRYPTED = (
     f"This Spark does not encrypt what it writes to its disks. Set {ENCRYPTED} to true where it is started, or state "
     "with unencrypted=True that its disks may hold private rows."
@@ -153,7 +155,7 @@ class SparkConnection(ABC):
         except BaseException:
             InBackground(lambda: self._stop(query, tag))
             raise
-        return query.result(problem)
+        return query.result(GONE if query.lost else problem)
 
     @abstractmethod
     def _tagged(self, frame: Callable[[], DataFrame], tag: str) -> pa.Table:
@@ -249,6 +251,11 @@ class InBackground(Generic[T]):
     def ended(self, seconds: float) -> bool:
         self._thread.join(seconds)
         return not self._thread.is_alive()
+
+    @property
+    def lost(self) -> bool:
+        """Whether it ended because nobody answers any more."""
+        return type(self._error).__name__ in CONNECTION_LOST
 
     def result(self, problem: str = GONE) -> T:
         if isinstance(self._error, EngineError):
