@@ -10,7 +10,7 @@ from typing import TypeAlias
 import pandas as pd
 
 from dpsynth_core.ledger.sources import SourceTable
-from dpsynth_core.progress import Point, RunProgress
+from dpsynth_core.progress import Point, Progress, RunProgress
 from dpsynth_core.table.engines.streamed_table import StreamedTable
 from dpsynth_core.table.private_rows import RowsRead
 from dpsynth_core.table.private_table import PrivateTable
@@ -48,10 +48,10 @@ def sampled(original: pd.DataFrame | SampledSource, schema: Schema, watch: RowsR
         yield RowSample(original.sample, schema, of=table.n, every_row=table.watched(watch))
 
 
-class ReadingRunProgress(RunProgress):
+class ReadingProgress:
     """Passes progress on; while rows are read, with how many were and how fast."""
 
-    def __init__(self, progress: RunProgress) -> None:
+    def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._stage, self._done = "Reading rows", 0.0
 
@@ -63,14 +63,22 @@ class ReadingRunProgress(RunProgress):
         """One report of a pass."""
         self._progress(rows_read(self._stage, rows, n, rate), self._done)
 
+
+class ReadingRunProgress(ReadingProgress, RunProgress):
+    """The same for a run, which reports more than that."""
+
+    def __init__(self, progress: RunProgress) -> None:
+        super().__init__(progress)
+        self._run = progress
+
     def drawn(self) -> None:
-        self._progress.drawn()
+        self._run.drawn()
 
     def restart(self) -> None:
-        self._progress.restart()
+        self._run.restart()
 
     def part(self, result: object) -> None:
-        self._progress.part(result)
+        self._run.part(result)
 
 
 def rows_read(stage: str, rows: int, n: int, rate: float) -> str:

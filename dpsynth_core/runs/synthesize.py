@@ -13,8 +13,8 @@ from dpsynth_core.mechanisms.base import Mechanism, Model
 from dpsynth_core.privacy.budget import Amount, Budget, Cost, Guarantee
 from dpsynth_core.privacy.noise import Noise, SecureNoise, SeededNoise
 from dpsynth_core.privacy.primitives import Charge
-from dpsynth_core.progress import Point, Progress, no_progress
-from dpsynth_core.runs.originals import rows_read
+from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.runs.originals import ReadingProgress
 from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.schema import Schema
@@ -125,22 +125,6 @@ def run_mechanism(
         n=private.n,
         noise=noise,
     )
-
-
-class ReadingProgress:
-    """Passes progress on; while rows are read, with how many were and how fast."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._stage, self._done = "Reading rows", 0.0
-
-    def __call__(self, stage: str, done: float, /, *points: Point) -> None:
-        self._stage, self._done = stage, done
-        self._progress(stage, done, *points)
-
-    def read(self, rows: int, n: int, rate: float) -> None:
-        """One report of a pass."""
-        self._progress(rows_read(self._stage, rows, n, rate), self._done)
 
 
 def check_granted(granted: Budget) -> None:
