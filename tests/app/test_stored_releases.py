@@ -80,7 +80,8 @@ def test_every_page_takes_in_what_was_made_elsewhere() -> None:
 def test_a_stranger_with_another_table_finds_nothing() -> None:
     paid(released())
     other = Session(mode="release")
-    load_upload(other, "private.csv", csv_of("age", "weight", rows=61))
+    rows = "".join(f"{40 + i % 7},{60 + i % 11}\n" for i in range(60))
+    load_upload(other, "private.csv", f"age,weight\n{rows}".encode())
     open_account(other, "1", "0")
     open_stored_releases(other)
     assert not other.runs

@@ -82,12 +82,12 @@ def test_cancel_ends_a_run_and_its_process_and_says_what_was_charged(
     visit: Visit, app_pid: int, record_property: Callable[[str, object], None]
 ) -> None:
     page = slow_run(visit())
-    worker = busiest(workers_of(app_pid))
+    workers = workers_of(app_pid)  # one of them runs; another may be busy with a forecast
     began = time.monotonic()
     page.get_by_role("button", name="Cancel", exact=True).click()
     expect(page.get_by_text("The run was cancelled.")).to_be_visible()
     told = time.monotonic() - began
-    wait(lambda: not alive(worker), seconds=PATIENCE)
+    wait(lambda: not all(map(alive, workers)), seconds=PATIENCE)
     ended = time.monotonic() - began
     expect(page.get_by_text("Nothing was charged.")).to_be_visible()
     record_property("seconds", (told, ended))
