@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # Compiled tests are kept between runs, which halves the time until the first of them starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-all test-postgres test-sign-in test-spark test-package test-container checks audit lint types loops doctests bench papers pictures clean
+.PHONY: run test test-all test-postgres test-sign-in test-walks test-spark test-package test-container checks audit lint types loops doctests bench papers pictures clean
 
 run: $(STAMP)-run
 	$(BIN)/streamlit run app.py
@@ -24,6 +24,10 @@ test-postgres: $(STAMP)-dev
 # Four people in four browsers, with an identity provider that the tests start, and through the proxy that we ship.
 test-sign-in: $(STAMP)-dev
 	$(BIN)/pytest tests/app/test_sign_in.py tests/app/test_sign_in_browser.py tests/app/test_sign_in_proxy.py
+
+# The longest two of the walks that every change must pass; the others that are as long run with test-all.
+test-walks: $(STAMP)-dev
+	$(BIN)/pytest -n 2 tests/app/test_release_browser.py tests/app/test_ux.py -k "full_review or accessible"
 
 # With Java from Debian (apt install default-jre-headless); installs pyspark first, which takes minutes.
 test-spark: $(STAMP)-spark

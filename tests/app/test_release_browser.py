@@ -51,6 +51,7 @@ def decide(page: Page, choice: str, note: str) -> Page:
     return quiet(page)
 
 
+@pytest.mark.slow
 def test_a_full_review(visit: Visit, tmp_path: Path) -> None:
     page = release_with(visit(), survey(1))
     press(page, "Open the account")

@@ -99,7 +99,8 @@ def test_with_the_network_blocked_every_page_loads(visit: Visit, app_url: str, c
     assert refused == []
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_is_accessible_and_every_chart_readable(visit: Visit, scheme: Any) -> None:
     page = visit()
     page.emulate_media(color_scheme=scheme)
