@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpsynth_core.arrays import IntArray
 from dpsynth_core.errors import DPSynthError, ParameterError
 from dpsynth_core.privacy.budget import Amount, Budget, exact, format_amount
 from dpsynth_core.privacy.noise import Noise
@@ -31,6 +32,8 @@ SEEN = 0.95
 HOPELESS_SHARE = 0.1
 """Share of all rows: an estimate that misses what so many rows share is refused, because it would ruin the column."""
 PROPOSED_EPSILONS = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "3", "5", "7", "10")
+MAX_LABEL_ROWS = 1_000_000
+"""Rows of a table that is not in memory among which labels are looked for."""
 HISTOGRAM_SENSITIVITY = 2
 """A replaced row leaves one bin and enters another."""
 
@@ -59,6 +62,18 @@ class DiscoveredCategories(PaidEstimate):
     """A label was named when its noisy count reached this."""
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ColumnCounts:
+    """Rows of a column in each bin of ``range_edges``, or with each label that occurs. Exact, so private."""
+
+    column: str
+    counts: IntArray
+    labels: tuple[str, ...] | None = None
+    """None where bins are counted."""
+    layout: FileLayout | None = None
+    """By which the cells were read; None for a table that comes from no file."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class EstimateProspect:
     """What an estimate can find, from the number of rows and the budget alone."""
@@ -77,6 +92,11 @@ class EstimateProspect:
     @property
     def hopeless(self) -> bool:
         return self.share_needed > HOPELESS_SHARE
+
+
+def label_rows(n: int) -> int:
+    """Rows among which labels are looked for, of a table that is not in memory."""
+    return min(n, MAX_LABEL_ROWS)
 
 
 def estimate_prospect(n: int, budget: Budget, *, labels: bool, rows_per_person: int = 1) -> EstimateProspect:
@@ -141,8 +161,27 @@ def range_edges() -> NDArray[np.float64]:
     return np.array([*(-edge for edge in reversed(positive)), 0.0, *positive])
 
 
+def count_range(values: pd.Series[Any], layout: FileLayout | None = None) -> ColumnCounts:
+    """Rows by bin of ``range_edges``; cells are read by ``layout``, by default the one by which the table was read."""
+    layout = layout or layout_of(values.attrs)
+    edges, raw = range_edges(), column_numbers(values, layout or DEFAULT_LAYOUT)
+    inside = np.clip(raw[~np.isnan(raw)], edges[0], np.nextafter(edges[-1], 0))
+    counts = np.bincount(np.searchsorted(edges, inside, side="right") - 1, minlength=len(edges) - 1)
+    return ColumnCounts(column=str(values.name), counts=counts.astype(np.int64), layout=layout)
+
+
+def count_labels(values: pd.Series[Any], layout: FileLayout | None = None) -> ColumnCounts:
+    """Rows by label; cells are read by ``layout``, by default the one by which the table was read."""
+    layout = layout or layout_of(values.attrs)
+    counted = column_labels(values, layout or DEFAULT_LAYOUT).value_counts(sort=False)
+    labels = tuple(map(str, counted.index))
+    return ColumnCounts(
+        column=str(values.name), counts=np.asarray(counted, dtype=np.int64), labels=labels, layout=layout
+    )
+
+
 def estimate_bounds(
-    values: pd.Series[Any],
+    values: pd.Series[Any] | ColumnCounts,
     *,
     epsilon: Amount,
     noise: Noise,
@@ -155,14 +194,14 @@ def estimate_bounds(
     noise of scale 2/epsilon; the range spans the bins whose noisy count exceeds a threshold that all the empty
     bins together pass with probability at most 1%.
 
-    Cells are read by ``layout``, by default the one by which the table was read.
+    ``values`` are the column's cells, read by ``layout`` (by default the one by which the table was read), or how many
+    of them lie in each bin.
     """
-    share, layout = Budget.of(epsilon).per_row(rows_per_person), layout or layout_of(values.attrs)
-    edges = range_edges()
-    raw = column_numbers(values, layout or DEFAULT_LAYOUT)
-    inside = np.clip(raw[~np.isnan(raw)], edges[0], np.nextafter(edges[-1], 0))
-    counts = np.bincount(np.searchsorted(edges, inside, side="right") - 1, minlength=len(edges) - 1)
-    noisy = noise.laplace(counts, sensitivity=HISTOGRAM_SENSITIVITY, epsilon=share.epsilon, label="range of a column")
+    share, edges = Budget.of(epsilon).per_row(rows_per_person), range_edges()
+    counted = values if isinstance(values, ColumnCounts) else count_range(values, layout)
+    noisy = noise.laplace(
+        counted.counts, sensitivity=HISTOGRAM_SENSITIVITY, epsilon=share.epsilon, label="range of a column"
+    )
     scale = HISTOGRAM_SENSITIVITY / share.epsilon
     occupied = np.flatnonzero(noisy > range_threshold(float(scale)))
     if not len(occupied):
@@ -170,13 +209,12 @@ def estimate_bounds(
             f"No range stands out from the noise at epsilon {float(exact(epsilon, parameter='epsilon')):g}; "
             "the budget for this estimate is spent. Declare the range from public knowledge, or try a larger epsilon."
         )
-    name = str(values.name)
     return EstimatedBounds(
-        column=name,
-        layout=layout,
+        column=counted.column,
+        layout=counted.layout,
         lower=float(edges[occupied[0]]),
         upper=float(edges[occupied[-1] + 1]),
-        guarantee=noise.judge(paid(name, Budget.of(epsilon), rows_per_person=rows_per_person)),
+        guarantee=noise.judge(paid(counted.column, Budget.of(epsilon), rows_per_person=rows_per_person)),
     )
 
 
@@ -192,7 +230,7 @@ def discovery_threshold(epsilon: Fraction, delta: Fraction) -> int:
 
 
 def discover_categories(
-    values: pd.Series[Any],
+    values: pd.Series[Any] | ColumnCounts,
     *,
     epsilon: Amount,
     delta: Amount,
@@ -203,8 +241,8 @@ def discover_categories(
     """The labels of a column that enough rows share, at a cost of (``epsilon``, ``delta``).
 
     A label that only one row has must stay unknown, whatever the noise: that is what delta bounds. With several
-    rows per person the budget is converted by group privacy first. Cells are read by ``layout``, by default the one by
-    which the table was read.
+    rows per person the budget is converted by group privacy first. ``values`` are the column's cells, read by
+    ``layout`` (by default the one by which the table was read), or how many of them have each label.
     """
     budget = Budget.of(epsilon, delta)
     if not budget.delta:
@@ -212,26 +250,24 @@ def discover_categories(
         raise ParameterError("delta", delta, allowed="greater than 0", remedy=remedy)
     share = budget.per_row(rows_per_person)
     threshold = discovery_threshold(share.epsilon, share.delta)
-    layout = layout or layout_of(values.attrs)
-    counted = column_labels(values, layout or DEFAULT_LAYOUT).value_counts(sort=False)
+    counted = values if isinstance(values, ColumnCounts) else count_labels(values, layout)
     noisy = noise.laplace(
-        counted.to_numpy(),
+        counted.counts,
         sensitivity=HISTOGRAM_SENSITIVITY,
         epsilon=share.epsilon,
         delta=share.delta,
         label="labels of a column",
     )
-    found = tuple(sorted(str(label) for label in counted.index[noisy >= threshold]))
+    found = tuple(sorted(label for label, count in zip(counted.labels or (), noisy, strict=True) if count >= threshold))
     if not found:
         raise NothingFoundError(
             f"No label is shared by enough rows to be named (about {threshold} are needed); the budget for this "
             "estimate is spent. List the categories from public knowledge, or try a larger epsilon."
         )
-    name = str(values.name)
     return DiscoveredCategories(
-        column=name,
-        layout=layout,
+        column=counted.column,
+        layout=counted.layout,
         categories=found,
         threshold=threshold,
-        guarantee=noise.judge(paid(name, budget, labels=True, rows_per_person=rows_per_person)),
+        guarantee=noise.judge(paid(counted.column, budget, labels=True, rows_per_person=rows_per_person)),
     )

@@ -11,7 +11,8 @@ from streamlit.testing.v1 import AppTest
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.table.examples import EXAMPLES, FIRST
 from pages.shared.accounts import account_of
-from pages.shared.data.actions import declare_all_public, estimate, load_example, load_schema, load_upload
+from pages.shared.data.actions import declare_all_public, load_example, load_schema, load_upload
+from pages.shared.data.estimate_actions import estimate
 from pages.shared.session import Session
 from tests.waiting.pages import (
     HOSTILE,

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import dpsynth_core.table.estimate
 import dpsynth_core.table.row_sample
 from dpsynth_core.errors import DPSynthError, EngineError, RoleError
 from dpsynth_core.ledger.declarations import NearAccountError
@@ -19,16 +20,21 @@ from dpsynth_core.ledger.people import Person
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.ledger.sources import SourceTable
 from dpsynth_core.mechanisms import MECHANISMS
-from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.budget import Budget, Cost, Guarantee
+from dpsynth_core.privacy.noise import SecureNoise
 from dpsynth_core.progress import RunProgress
 from dpsynth_core.review.evidence import EvidenceRequest, gather
 from dpsynth_core.runs.configuration import RunConfig, execute
+from dpsynth_core.runs.estimating import count_column
 from dpsynth_core.runs.jobs import on_private_table
 from dpsynth_core.runs.opening import inspect_source
+from dpsynth_core.table.column import ESTIMATED
+from dpsynth_core.table.estimate import discover_categories
 from dpsynth_core.table.schema import Schema
 from pages.shared.accounts import account_of
 from pages.shared.comparison.actions import run_private_test
-from pages.shared.data.actions import choose_mode, declare_all_public, estimate, go_back, load_schema, open_account
+from pages.shared.data.actions import choose_mode, declare_all_public, go_back, load_schema, open_account
+from pages.shared.data.estimate_actions import COUNTING, estimate
 from pages.shared.data.server_actions import OPENING, server_tables, start_opening, use_opened
 from pages.shared.release.actions import report_of
 from pages.shared.session import Session
@@ -57,6 +63,7 @@ SCHEMA = Schema.from_dict(
     }
 )
 ADA = Person(subject="https://id.example.org 7", name="Ada", roles=frozenset({"analyst", "steward"}))
+A_RUN = Guarantee(status="proven", parts=(Cost(label="a run", budget=Budget.of(1)),))
 BASIS = f"computed on {SAMPLE:,} of {N:,} rows"
 
 
@@ -126,12 +133,11 @@ def test_a_worker_opens_the_table_and_the_page_goes_on_with_it(place: Path) -> N
     assert "Correct the layout" not in [each.label for each in app.expander]
 
 
-def test_the_page_says_what_it_shows_and_what_it_does_not_offer(place: Path) -> None:
+def test_the_page_says_what_it_shows(place: Path) -> None:
     session = opened(place)
     assert (session.work.n, len(session.work.data.table)) == (N, SAMPLE)
     said = "\n".join(each.value for each in data_page(session).caption)
     assert BASIS in said
-    assert "Estimates need all rows in memory" in said
 
 
 def test_a_list_with_a_mistake_is_told_in_words_and_offers_nothing(place: Path) -> None:
@@ -328,12 +334,8 @@ def test_the_declared_layout_of_a_text_cannot_be_taken_back_or_replaced_here(pla
 
 def test_what_needs_every_row_in_memory_is_refused_before_it_costs_anything(place: Path) -> None:
     session = with_account(place)
-    for ask in (
-        lambda: estimate(session, "age", Budget.of("0.5"), run_id="a", others_public=True),
-        lambda: run_private_test(session, SCHEMA, None, run_id="b"),  # type: ignore[arg-type]  # not looked at
-    ):
-        with pytest.raises(DPSynthError, match="needs all rows in memory"):
-            ask()
+    with pytest.raises(DPSynthError, match="needs all rows in memory"):
+        run_private_test(session, SCHEMA, None, run_id="b")  # type: ignore[arg-type]  # not looked at
     account = account_of(session)
     assert account is not None
     assert not account.entries
@@ -341,6 +343,61 @@ def test_what_needs_every_row_in_memory_is_refused_before_it_costs_anything(plac
     said = "\n".join(each.value for each in app.caption)
     assert "The private test needs all rows in memory" in said
     assert "Scoring the runs needs all rows in memory" in said
+
+
+def test_a_range_is_estimated_from_every_row_by_a_worker_and_paid_for_once_it_is_counted(place: Path) -> None:
+    session = with_account(place)
+    estimate(session, "age", Budget.of("1"), run_id="a", others_public=True)
+    task = session.work.tasks[COUNTING]
+    assert finish(task.job).problem == ""
+    account = account_of(session)
+    assert account is not None
+    assert not account.entries  # counted, and nothing charged or shown yet
+    data_page(session)  # collects
+    account = account_of(session)
+    assert account is not None
+    assert [entry.budget.epsilon for entry in account.entries] == [1]
+    assert session.schema is not None
+    age = session.schema["age"]
+    assert (age.lower, age.upper, age.origin) == (0, 100, ESTIMATED)
+    assert "the range is estimated as 0 to 100" in "\n".join(session.work.estimate_note)
+    assert session.work.private is not None
+    assert session.work.private.judge(A_RUN, session.work.estimates).status == "proven"
+
+
+def test_labels_are_looked_for_among_rows_drawn_at_random(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dpsynth_core.table.estimate, "MAX_LABEL_ROWS", 2_200)
+    towns = np.random.default_rng(1).choice(["Bonn", "Köln", "Aachen"], N, p=[0.6, 0.3, 0.1])
+    pd.DataFrame({"town": [*towns[:-1], "a village of one"]}).to_parquet(place / "visits.parquet")
+    listed(place)
+    session = opened(place)
+    declare_all_public(session, public=True)
+    open_account(session, "3", "1e-6")
+    assert session.schema is not None
+    asked = session.work.data.original(session.person)
+    assert isinstance(asked, SourceTable)
+    budget = Budget.of(1, "1e-7")
+    counted = count_column(asked, session.schema, "town", budget, progress=lambda *_: None)
+    assert int(counted.counts.sum()) == 2_200
+    found = discover_categories(counted, epsilon=1, delta="1e-7", noise=SecureNoise(budget))
+    assert found.categories == ("Aachen", "Bonn", "Köln")
+    app = data_page(session)
+    assert "Labels are looked for among 2,200 rows drawn at random." in [each.value for each in app.caption]
+
+
+def test_the_kind_of_a_column_that_changes_while_it_is_counted_costs_nothing(place: Path) -> None:
+    session = with_account(place)
+    estimate(session, "age", Budget.of("1"), run_id="a", others_public=True)
+    task = session.work.tasks[COUNTING]
+    assert finish(task.job).problem == ""
+    declared = json.loads(SCHEMA.to_json())
+    declared["columns"][0] = {"name": "age", "kind": "categorical", "categories": ["1", "2"], "public": True}
+    load_schema(session, json.dumps(declared).encode())
+    task.collect()
+    assert "was changed while it was counted" in str(session.work.estimate_problem)
+    account = account_of(session)
+    assert account is not None
+    assert not account.entries
 
 
 def test_another_mode_lets_go_of_the_table_and_the_way_back_leads_to_it(place: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.waiting.browser import MINUTE, downloaded, go, press, quiet, spent, use
+from tests.waiting.browser import MINUTE, downloaded, go, open_estimates, press, quiet, spent, state_the_rest, use
 from tests.waiting.server import serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -48,13 +49,19 @@ def test_from_the_list_to_the_synthetic_rows(page: Page) -> None:
     spent(page, "0 of 1")
     press(page, "All of these are public knowledge")
     expect(quiet(page).get_by_text("Guarantee: possible").first).to_be_visible()
+    open_estimates(page)
+    state_the_rest(page)
+    press(page, "Estimate")
+    press(page, "Spend it")
+    expect(page.get_by_text(re.compile(r"age: the range is estimated as \d+ to 100\."))).to_be_visible(timeout=MINUTE)
+    spent(page, "0.1 of 1")
     press(page, "Next: choose a mechanism")
     press(page, "Choose Thresholded grid")
     press(page, "Next: synthesize")
     press(page, "Synthesize")
     press(page, "Spend it and run")
     expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible(timeout=3 * MINUTE)
-    spent(page, "0.5 of 1")
+    spent(page, "0.6 of 1")
     table = pd.read_csv(downloaded(page, "Download CSV"))
     assert list(table.columns) == ["age", "smokes"]
     assert len(table) == N

@@ -7,7 +7,7 @@ between processes: never as anything that could be executed.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeAlias
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpsynth_core.arrays import IntArray
 from dpsynth_core.table.counts import KEY_LIMIT, unfold_keys
 from dpsynth_core.table.engines.row_batch import RowBatch
+from dpsynth_core.table.estimate import count_range
 from dpsynth_core.table.private_rows import CellCounts, CellMap, Summand
 
 MAX_DENSE_CELLS = 2**22 + 1
@@ -58,12 +59,12 @@ class RowTask(Protocol):
 class VectorSum:
     """A vector of whole numbers, added up."""
 
-    def __init__(self, summand: Summand) -> None:
-        self._summand = summand
+    def __init__(self, total_of: Callable[[RowBatch], IntArray]) -> None:
+        self._total_of = total_of
         self._total: Packed = []
 
     def add(self, batch: RowBatch) -> None:
-        self.absorb([self._summand.total(batch)])
+        self.absorb([self._total_of(batch)])
 
     def pack(self) -> Packed:
         return self._total
@@ -85,7 +86,7 @@ class SumTask:
         return self.summand.columns
 
     def start(self) -> VectorSum:
-        return VectorSum(self.summand)
+        return VectorSum(self.summand.total)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,14 +97,22 @@ class ReadTask:
     columns: tuple[str, ...]
 
     def start(self) -> VectorSum:
-        return VectorSum(_Nothing())
+        return VectorSum(lambda _: np.zeros(0, dtype=np.int64))
 
 
-class _Nothing:
-    columns: tuple[str, ...] = ()
+@dataclass(frozen=True, kw_only=True)
+class RangeTask:
+    """A column's cells by bin of a range estimate, whatever is declared about it."""
 
-    def total(self, rows: object) -> IntArray:  # noqa: ARG002
-        return np.zeros(0, dtype=np.int64)
+    by_position: ClassVar[bool] = False
+    column: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    def start(self) -> VectorSum:
+        return VectorSum(lambda batch: count_range(batch.cells[self.column], batch.layout).counts)
 
 
 class TakenRows:

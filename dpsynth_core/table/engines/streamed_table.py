@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -18,7 +19,8 @@ from dpsynth_core.table.counts import SparseCounts
 from dpsynth_core.table.encoding import Positions
 from dpsynth_core.table.engines.cell_sample import CellSampleTask
 from dpsynth_core.table.engines.pass_control import PassControl, ReadingPace
-from dpsynth_core.table.engines.row_tasks import Accumulator, HistogramTask, RowTask, SumTask, TakeTask
+from dpsynth_core.table.engines.row_tasks import Accumulator, HistogramTask, RangeTask, RowTask, SumTask, TakeTask
+from dpsynth_core.table.estimate import ColumnCounts, count_labels, label_rows
 from dpsynth_core.table.file_layout import FileLayout
 from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.private_rows import CellCounts, CellMap, RowsRead, Summand, cell_counts, sampled_rows
@@ -134,9 +136,27 @@ class StreamedTable(ABC):
             positions[column.name] = Positions(values=values, missing=missing[order] if column.nullable else None)
         return PrivateTable.of_positions(self.schema, positions, read_as_declared=self._read_as_declared)
 
-    def stored_cells(self, rows: IntArray) -> pd.DataFrame:
-        """Every stored cell of these rows, by ordinals in order, in memory: for people who may look at them."""
-        task = CellSampleTask(columns=self.file_columns, rows=rows)
+    def range_counts(self, name: str) -> ColumnCounts:
+        """Rows of a column by bin, for ``estimate_bounds``, in one pass."""
+        task = RangeTask(column=name)
+        total = task.start()
+        self.run(task, total)
+        (counts,) = total.pack()
+        return ColumnCounts(column=name, counts=counts, layout=self.schema.file)
+
+    def label_counts(self, name: str, noise: Noise) -> ColumnCounts:
+        """Rows of a column by label, for ``discover_categories``: of all rows, or of ``MAX_LABEL_ROWS`` by position.
+
+        There may be as many labels as rows, so those of a longer table need not fit into memory. A sample that is drawn
+        whatever the rows hold keeps what is stated (docs/proofs.md, section 29).
+        """
+        rows = sampled_rows(self.n, label_rows(self.n), noise)
+        cells = self.stored_cells(np.arange(self.n) if rows is None else rows, [name])
+        return replace(count_labels(cells[name], self.layout), layout=self.schema.file)
+
+    def stored_cells(self, rows: IntArray, names: Sequence[str] | None = None) -> pd.DataFrame:
+        """Stored cells of these rows, by ordinals in order, in memory: for people who may look at them."""
+        task = CellSampleTask(columns=self.file_columns if names is None else tuple(names), rows=rows)
         total = task.start()
         self.run(task, total)
         return total.cells()

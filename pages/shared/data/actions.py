@@ -3,42 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 
-from dpsynth_core.errors import DPSynthError, SchemaError
-from dpsynth_core.ledger.accounts import ESTIMATE, Account
+from dpsynth_core.errors import DPSynthError
+from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.ledger.declarations import DeclarationStore, DeclaredFacts
 from dpsynth_core.ledger.fingerprint import fingerprint
 from dpsynth_core.ledger.row_sketch import RowSketch, sketch_rows
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.privacy.budget import Amount, Budget
-from dpsynth_core.privacy.noise import Noise, SecureNoise
 from dpsynth_core.runs.reading import file_names, read_file, sketch_file
-from dpsynth_core.table.cells import cell_text
-from dpsynth_core.table.column import Column
-from dpsynth_core.table.estimate import (
-    EstimateProspect,
-    check_worthwhile,
-    discover_categories,
-    estimate_bounds,
-    estimate_prospect,
-)
 from dpsynth_core.table.examples import EXAMPLES
 from dpsynth_core.table.file_layout import FileLayout
-from dpsynth_core.table.paid_estimate import PaidEstimate, check_others_public
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.table.suggest import suggest
 from pages.shared.accounts import account_of, open_ledger, paid_estimates
 from pages.shared.data.schema_rows import (
     from_rows,
-    has_numeric_labels,
     mark_public,
     merge_rows,
-    numbers,
     to_rows,
-    with_column,
     withdraw_estimates,
 )
 from pages.shared.session import Session
@@ -342,103 +327,3 @@ def check_at_hand(session: Session, what: str) -> None:
             f"{what} needs all rows in memory, and of this table the app holds {len(data.table):,} of {data.n:,}. "
             "Nothing was charged."
         )
-
-
-def can_estimate(column: Column) -> bool:
-    """Whether a private estimate exists for this kind of column."""
-    return column.kind not in ("date", "boolean")
-
-
-def estimate(session: Session, name: str, budget: Budget, *, run_id: str, others_public: bool, other: str = "") -> str:
-    """Estimate a column's range (pure epsilon) or its categories (with delta) privately, and declare the result.
-
-    In release mode the account is charged before the result is visible; the same ``run_id`` is charged once. Nothing
-    else about the column is paid for: without the statement that it is public, nothing is charged or drawn. An
-    estimate that could not find what a tenth of the rows share is refused before that.
-
-    Args:
-        session: Whose table it is.
-        name: The column.
-        budget: What the estimate costs.
-        run_id: Of the charge.
-        others_public: Whether a person states everything else about the column.
-        other: The label for values that are not named; empty: there is none.
-    """
-    adopt_account_terms(session)
-    work = session.work
-    assert work.schema is not None  # noqa: S101  only offered with a schema
-    column, data = work.schema[name], work.data
-    if not can_estimate(column):
-        raise DPSynthError(f"There is no private estimate for a {column.kind} column. Declare its facts.")
-    check_at_hand(session, "A private estimate")
-    check_others_public(name, others_public=others_public)
-    labels = not column.is_numeric
-    check_worthwhile(work.n, budget, labels=labels, rows_per_person=work.rows_per_person)
-    work.estimate_note = ()
-    values, noise, unit = data.table[name], SecureNoise(budget), work.rows_per_person
-    if session.mode == "teaching":
-        found = _estimate(values, budget, noise, unit, numeric=column.is_numeric)
-        work.estimates = (*work.estimates, found)
-    else:
-        assert data.fingerprint is not None  # noqa: S101  every table in release mode has one
-        open_ledger().by.require("steward", action="state facts about a column")
-        purpose = "Estimate a column's range" if column.is_numeric else "Discover a column's categories"
-        with open_ledger().charge(data.fingerprint, budget, purpose=purpose, run_id=run_id) as charge:
-            noise.watch = lambda _: charge.drawn()
-            found = _estimate(values, budget, noise, unit, numeric=column.is_numeric)
-            charge.commit(result={ESTIMATE: found.to_dict()})
-        paid_estimates(work)
-    if has_numeric_labels(work.draft, name):
-        found = _with_numeric_labels(found)
-    declared = found.declare(column, others_public=others_public)
-    if labels and other:
-        declared = _with_other(declared, other)
-    replace_draft(session, with_column(work.draft, declared))
-    prospect = estimate_prospect(work.n, budget, labels=labels, rows_per_person=work.rows_per_person)
-    work.estimate_note = estimate_lines(declared, prospect)
-    return name
-
-
-def _with_other(column: Column, other: str) -> Column:
-    """The column with a label for everything that is not named; as it is where its labels are numbers."""
-    try:
-        return replace(column, other=other)
-    except SchemaError:
-        return column
-
-
-def estimate_lines(column: Column, prospect: EstimateProspect) -> tuple[str, ...]:
-    """What was found and what was not, in terms of the public noise; nothing else about the rows."""
-    needed = f"{prospect.rows_needed:,} rows ({prospect.share_needed:.1%})"
-    if column.is_numeric:
-        found = f"{column.name}: the range is estimated as {column.lower} to {column.upper}."
-        missed = (
-            f"At either end, parts of the range with fewer than about {needed} may have been missed. Values there "
-            "count as the nearest end of the range."
-        )
-    else:
-        found = f"{column.name}: {len(column.categories or ())} labels were found."
-        missed = f"Labels that fewer than about {needed} share may have been missed. "
-        if column.other is not None:
-            missed += f"Values with such a label count as {column.other}."
-        else:
-            missed += "There is no label for them: fill in Other above, or they count as missing or as the first label."
-    return (
-        found,
-        missed,
-        "The app ticked Public for this column, because the estimate was paid for. Its origin is "
-        '"estimated privately", and its cost is part of what every release states.',
-    )
-
-
-def _estimate(values: pd.Series[Any], budget: Budget, noise: Noise, unit: int, *, numeric: bool) -> PaidEstimate:
-    if numeric:
-        return estimate_bounds(values, epsilon=budget.epsilon, noise=noise, rows_per_person=unit)
-    return discover_categories(values, epsilon=budget.epsilon, delta=budget.delta, noise=noise, rows_per_person=unit)
-
-
-def _with_numeric_labels(found: PaidEstimate) -> PaidEstimate:
-    """Labels as numbers, where each of them stays the text that was found and paid for: 01 is a code, not 1."""
-    texts = found.categories or ()
-    labels = tuple(numbers(texts))
-    return replace(found, categories=labels) if texts and tuple(map(cell_text, labels)) == texts else found

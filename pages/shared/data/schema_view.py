@@ -21,19 +21,18 @@ from pages.shared.buttons import clicked
 from pages.shared.data.account_view import ask_steward
 from pages.shared.data.actions import (
     adopt_account_terms,
-    can_estimate,
     declare_all_public,
     edit_draft,
-    estimate,
     load_schema,
     replace_draft,
     sign,
 )
+from pages.shared.data.estimate_actions import COUNTING, can_estimate, estimate, rows_looked_at, sampled_line
 from pages.shared.data.schema_rows import settle_origins, split_labels
 from pages.shared.layout import errors_shown, show_error
 from pages.shared.session import Session
 from pages.shared.spending import Offer, ask_to_spend, show_price
-from pages.shared.widgets import offer_download, plain_list
+from pages.shared.widgets import offer_download, plain_list, show_task
 
 LABEL_DELTA, OTHER_LABEL = "1e-7", "other"
 LABELS_HELP = (
@@ -202,13 +201,6 @@ def ask_estimate(session: Session) -> None:
             "a range that covers nearly all rows, or the labels that many rows share. The result counts as declared, "
             "and its cost is part of what every release that uses it states."
         )
-        data = session.work.data
-        if not data.complete:
-            st.caption(
-                f"Estimates need all rows in memory, and the app holds {len(data.table):,} of the {data.n:,} rows, so "
-                "they are not offered here. Declare the facts from public knowledge."
-            )
-            return
         if session.schema is None:
             st.caption(
                 "Complete the public facts first. If you don't know a range, enter any, such as 0 to 1: the estimate "
@@ -221,8 +213,9 @@ def ask_estimate(session: Session) -> None:
             return
         left, middle, right = st.columns(3)
         name = left.selectbox("Column", names, key=f"estimate_column_{session.draft_version}")
-        column, unit, n = session.schema[name], session.work.rows_per_person, session.work.n
+        column, unit = session.schema[name], session.work.rows_per_person
         labels = not column.is_numeric
+        n = rows_looked_at(session.work.data, labels=labels)
         first = estimate_prospect(n, Budget.of("0.1", LABEL_DELTA), labels=labels, rows_per_person=unit).epsilon_needed
         epsilon = middle.number_input(
             "Epsilon",
@@ -243,9 +236,12 @@ def ask_estimate(session: Session) -> None:
             _others_statement(column), key=f"estimate_others_{session.draft_version}_{names.index(name)}"
         )
         no_account = session.mode == "release" and account_of(session) is None
-        blocked = no_account or not stated
+        counting = session.work.tasks.get(COUNTING)
+        blocked = no_account or not stated or (counting is not None and counting.active)
         with errors_shown("Please correct this:"):
             blocked |= _say_prospect(n, Budget.of(epsilon, delta), unit, labels=labels)
+            for line in sampled_line(session.work.data, labels=labels):
+                st.caption(line)
         if no_account:
             st.caption("Set the total budget above first.")
         if not stated:
@@ -260,6 +256,8 @@ def ask_estimate(session: Session) -> None:
                 make=lambda asked, run_id: _run_estimate(session, asked, run_id),
             )
             ask_to_spend(session, offer, "Estimate", asked, key="estimate", disabled=blocked)
+        if counting is not None:
+            show_task(counting, key=COUNTING)
         if session.work.estimate_problem is not None:
             show_error("Nothing was declared.", session.work.estimate_problem)
         plain_list(session.work.estimate_note)

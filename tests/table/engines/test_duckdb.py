@@ -57,6 +57,25 @@ def test_a_sample_holds_the_same_rows_as_in_memory(batch_rows: int, tmp_path: Pa
         pd.testing.assert_frame_equal(first.rows(), second.rows())
 
 
+@pytest.mark.parametrize("batch_rows", [1, 7, ROWS])
+def test_private_estimates_find_the_same_as_in_memory(batch_rows: int, tmp_path: Path) -> None:
+    path = parquet_file(tmp_path, mixed_frame(2_000))
+    table, frame = dp.open_table(path, SCHEMA, batch_rows=batch_rows), dp.read_table(path, SCHEMA)
+    budget = Budget.of(2, "1e-6")
+    for name in ("x", "k"):
+        ranges = [
+            dp.estimate_bounds(values, epsilon=2, noise=SeededNoise(budget, seed=1))
+            for values in (frame[name], table.range_counts(name))
+        ]
+        assert ranges[0] == ranges[1]
+    categories = [
+        dp.discover_categories(values, epsilon=2, delta="1e-6", noise=SeededNoise(budget, seed=1))
+        for values in (frame["s"], table.label_counts("s", SeededNoise(budget, seed=2)))
+    ]
+    assert categories[0] == categories[1]
+    assert categories[0].categories == ("a", "b", "c", "undeclared")
+
+
 @pytest.mark.parametrize("key", ["private_pgm", "kd_tree"])
 def test_text_files_and_databases_give_the_same_rows_too(key: str, tmp_path: Path) -> None:
     frame = mixed_frame()

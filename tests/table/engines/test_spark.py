@@ -33,6 +33,7 @@ from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.table.engines import spark_worker
 from dpsynth_core.table.engines.streamed_table import StreamedTable
+from dpsynth_core.table.estimate import count_labels, count_range
 from tests.tables.streamed import ROWS, SCHEMA, SlowSum, folder_of_files, in_memory, mixed_frame, parquet_file, quick
 from tests.waiting.spark import QUICK_START, ConnectServer, connect_server
 
@@ -102,6 +103,15 @@ def test_a_sample_holds_the_same_rows_as_in_memory(tables: list[StreamedTable], 
         for size in (1, 20, ROWS):
             first, second = (each.sample(size, SeededNoise(Budget.of(1), seed=8)) for each in (memory, table))
             pd.testing.assert_frame_equal(first.rows(), second.rows())
+
+
+def test_what_private_estimates_count_is_the_same_as_in_memory(tables: list[StreamedTable]) -> None:
+    cells, noise = mixed_frame(), SeededNoise(Budget.of(1), seed=1)
+    for table in tables:
+        assert list(table.range_counts("x").counts) == list(count_range(cells["x"]).counts)
+        expected, counted = count_labels(cells["s"]), table.label_counts("s", noise)
+        found, wanted = (dict(zip(c.labels or (), c.counts, strict=True)) for c in (counted, expected))
+        assert found == wanted
 
 
 def test_the_rows_really_were_shared_out(tables: list[StreamedTable]) -> None:
