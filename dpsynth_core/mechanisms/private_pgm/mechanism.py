@@ -217,7 +217,7 @@ class PrivatePGM(Mechanism):
             bins=tuple(bins),
             variables=variables,
             centre=self.placement == "centre",
-            targets=PairTargets.of(model.fitted.pairs(), [column.strata() for column in columns]),
+            targets=PairTargets.of(rounds.pairs(model), [column.strata() for column in columns]),
         )
 
     def _fit_given(self, table: PrivateRows, noise: Noise, progress: Progress) -> GraphicalModel:

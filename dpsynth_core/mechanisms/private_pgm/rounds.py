@@ -23,6 +23,7 @@ from dpsynth_core.mechanisms.private_pgm.estimation import (
     estimate,
 )
 from dpsynth_core.mechanisms.private_pgm.junction_tree import Clique, Coarsening, FittedTree
+from dpsynth_core.mechanisms.private_pgm.loose_pairs import corrected_pairs
 from dpsynth_core.mechanisms.private_pgm.measuring import SCORE_SENSITIVITY, Measurer, expected_std
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.table.private_rows import PrivateRows, RowsAtHand, full_counts
@@ -155,6 +156,7 @@ class Rounds:
         self._triple_candidates: dict[Clique, list[Candidate]] = {}
         self._counts: dict[MeasuredTable, IntArray] = {}
         self.selected: list[Candidate] = []
+        self._loose: list[Measurement] = []
         self._model = self._fit(ROUND_ITERATIONS)
 
     def run(self, report: Callable[[float], None]) -> Estimate:
@@ -166,32 +168,66 @@ class Rounds:
             self._count_again()
         return self._fit(FINAL_ITERATIONS) if self.selected else self._model
 
+    def pairs(self, model: Estimate) -> dict[Clique, FloatArray]:
+        """Probabilities of every pair by the model, corrected by the counts that it does not hold."""
+        expected = model.fitted.pairs()
+        return expected | corrected_pairs(expected, self._loose, self._data.rows)
+
     def _fit(self, iterations: int) -> Estimate:
         start = self._model.potentials if self.selected else None
         return estimate(self._data.sizes, self._measurements, self._data.rows, start=start, iterations=iterations)
 
     def _round(self) -> None:
         """Select, count, fit; where the count said nothing new, the noise was too large for what is left to find."""
+        self._hold_what_fits()
         expected = _expected(self._model.fitted, self._triples())
-        chosen = self._select(self._affordable(expected), expected)
+        expected |= corrected_pairs(expected, self._loose, self._data.rows)
+        chosen = self._select(self._candidates(expected), expected)
         share = self._share(chosen.cells)
         self._counting -= share
         measured = self._measure(chosen, share)
         self.selected.append(chosen)
-        self._model = self._fit(ROUND_ITERATIONS)
-        fitted = self._model.fitted.marginal(chosen.clique)
-        assert fitted is not None  # noqa: S101  it was measured, so the tree holds it
+        fitted = self._refitted(chosen.clique)
         moved = np.abs(chosen.coarser.gather(fitted - expected[chosen.clique])).sum() * self._data.rows
         if moved <= MEAN_ERROR * measured.std * measured.values.size:
             self._step *= GROWTH
         # However noisy it is, no round takes so much that few others are left.
         self._step = max(self._first, min(self._step, (self._counting - self._again) / MIN_ROUNDS_LEFT))
 
+    def _refitted(self, clique: Clique) -> FloatArray:
+        """What is expected of columns that have just been counted."""
+        if self._holds(clique):
+            self._model = self._fit(ROUND_ITERATIONS)
+            fitted = self._model.fitted.marginal(clique)
+            assert fitted is not None  # noqa: S101  it was measured, so the tree holds it
+            return fitted
+        expected = self._model.fitted.pairs()
+        return corrected_pairs(expected, self._loose, self._data.rows)[clique]
+
+    def _holds(self, clique: Clique) -> bool:
+        """Whether what is counted of some columns becomes part of the model: it has them, or is small enough."""
+        return self._model.fitted.tree.home(clique) is not None or self._fits(clique)
+
+    def _fits(self, clique: Clique) -> bool:
+        """Whether the model stays small enough with it; its limit grows with what is spent."""
+        tree = self._model.fitted.tree
+        limit = max(tree.cells, MAX_MODEL_CELLS * float(1 - (self._counting - self._step) / self._whole))
+        return len(clique) != 2 or tree.cells + tree.added_cells(clique) <= limit
+
+    def _hold_what_fits(self) -> None:
+        """Pairs that were too large for the model when they were counted, and are not any more."""
+        for clique in dict.fromkeys(each.clique for each in self._loose):
+            if self._fits(clique):
+                self._measurements += [each for each in self._loose if each.clique == clique]
+                self._loose = [each for each in self._loose if each.clique != clique]
+                self._model = self._fit(ROUND_ITERATIONS)
+
     def _count_again(self) -> None:
         """Every table that was selected, so that the rest of the budget evens out their noise, without selecting."""
         left = self._counting + self._selecting
         self._counting = self._selecting = Fraction(0)
-        noise = {measured.key: measured.sigma for measured in combined(self._measurements)}
+        self._hold_what_fits()
+        noise = {measured.key: measured.sigma for measured in combined([*self._measurements, *self._loose])}
         chosen = list({each.key: each for each in self.selected}.values())
         for candidate, share in zip(chosen, self._even_shares(chosen, noise, left), strict=True):
             if share:
@@ -214,7 +250,7 @@ class Rounds:
         noisy, std = self._measurer.histogram(self._count(candidate), share, COUNT_SETS, rows=self._data.rows)
         values = noisy.astype(np.float64)
         measured = Measurement(clique=candidate.clique, values=values, std=std, coarser=candidate.coarser)
-        self._measurements.append(measured)
+        (self._measurements if self._holds(candidate.clique) else self._loose).append(measured)
         return measured
 
     @property
@@ -272,15 +308,12 @@ class Rounds:
         model = candidate.coarser.gather(expected[candidate.clique]) * self._data.rows
         return int(np.abs(self._count(candidate) - np.rint(model).astype(np.int64)).sum())
 
-    def _affordable(self, expected: Mapping[Clique, FloatArray]) -> list[Candidate]:
-        """Those that keep the model small enough: its limit grows with what is spent."""
-        tree = self._model.fitted.tree
-        limit = max(tree.cells, MAX_MODEL_CELLS * float(1 - (self._counting - self._step) / self._whole))
-        small = {c: len(c) != 2 or tree.cells + tree.added_cells(c) <= limit for c in expected}
+    def _candidates(self, expected: Mapping[Clique, FloatArray]) -> list[Candidate]:
+        """What may be counted next."""
         # With Laplace noise, counting twice is worse than counting once with both shares.
-        done = set() if self._budget.delta else {measured.key for measured in self._measurements}
+        done = set() if self._budget.delta else {each.key for each in (*self._measurements, *self._loose)}
         triples = (each for clique in expected if len(clique) == 3 for each in self._gathered(clique))
-        kept = [each for each in (*self._listed, *triples) if small[each.clique] and each.key not in done]
+        kept = [each for each in (*self._listed, *triples) if each.key not in done]
         return kept or self._listed[-1:]
 
     def _triples(self) -> Sequence[Clique]:
