@@ -15,6 +15,7 @@ from pages.shared.synthesize.view import (
     ask_options,
     ask_selection,
     ask_to_run,
+    say_if_earlier,
     show_history,
     show_result,
     show_run,
@@ -43,6 +44,7 @@ show_run(session)
 
 if session.runs:
     st.header("The synthetic table", anchor=False)
+    say_if_earlier(session)
     if len(session.runs) == 1:
         show_result(session, session.runs[0])
     show_history(session)

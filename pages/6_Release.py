@@ -23,6 +23,7 @@ from pages.shared.release.view import (
     show_checklist,
     show_pictures,
     show_unanswered,
+    uses_of,
 )
 
 session = lay_out("pages/6_Release.py")
@@ -41,14 +42,14 @@ with errors_shown("The ledger cannot be used."):
     run = ask_run(session)
     account = account_of(session)
     found, decisions = checks(session, run, account), history(session)
+    if not found.public_only:
+        show_mark(session, "The figures on quality and the sanity check are")
     show_answer(session, run, found, decisions)
     show_candidates(session, account)
 
     st.header("Checklist", anchor=False)
-    if not found.public_only:
-        show_mark(session)
     ask_thresholds(session)
-    show_checklist(found)
+    show_checklist(found, uses_of(session, run))
     show_unanswered(found)
     show_pictures(session, run, found, account)
 

@@ -141,7 +141,7 @@ _NODES = {
     "Synthetic rows": (0.58, 0.3),
     "Comparison": (0.72, 0.74),
     "Release bundle": (0.999, 0.2),
-    "Review report": (0.999, 0.9),
+    "Review report": (0.999, 0.8),
 }
 _INSIDE = frozenset({"Private rows", "Comparison", "Review report"})
 _FLOWS = (

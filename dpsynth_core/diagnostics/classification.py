@@ -32,6 +32,8 @@ MAX_LABELS = 10
 MIN_LABEL_ROWS = 10
 """Original rows that a label needs to take part: at least two of them are held out."""
 MIN_SYNTHETIC_ROWS = 10
+MAX_TOLD_ROWS = 2_000
+"""Rows on which candidates for the label are compared."""
 TRAINING_SHARE = 0.4
 """Of the original's rows, twice: two disjoint training parts, which differ as fresh samples do. The rest is tested."""
 ORIGINAL, SYNTHETIC = "original", "synthetic"
@@ -70,7 +72,7 @@ class ClassificationDiagnostic(Diagnostic):
     )
 
     label: str | None = None
-    """The column to be predicted. None: the one with the fewest labels, of several the first."""
+    """The column to be predicted. None: the one that the others tell best, so that there is something to lose."""
     classifiers: tuple[str, ...] = QUICK
     """Names in ``CLASSIFIERS``; six quick ones unless all twelve are asked for."""
     splits: int = 5
@@ -202,7 +204,9 @@ class _LabelTask:
                 f"{which}{has} two to {MAX_LABELS} labels with at least {MIN_LABEL_ROWS} original rows each. With one "
                 "label there is nothing to tell apart, and the area under the ROC curve is not defined."
             )
-        column = min(usable, key=level_count)
+        column = (
+            max(usable, key=lambda each: _told(pair.original, each, common[each.name])) if label is None else usable[0]
+        )
         kept = common[column.name]
         others = [name for name in schema.names if name != column.name]
         frequent = frequent_labels(pair.original.select(others))
@@ -257,6 +261,23 @@ def _labelled(
     rows = present[np.isin(codes[present], kept)]
     X = features(table.select(others), frequent).values
     return LabelledRows(X=X[rows], y=np.searchsorted(kept, codes[rows]))
+
+
+def _told(table: PrivateTable, column: Column, kept: IntArray) -> float:
+    """How much of a label the other columns tell: the share that a linear regression of its indicators explains.
+
+    Adjusted for the number of coordinates. Reads the original alone, so every release of it has the same label.
+    """
+    others = [name for name in table.schema.names if name != column.name]
+    rows = _labelled(table, column, others, kept, frequent_labels(table.select(others)))
+    some = rows.take(np.unique(np.linspace(0, len(rows.y) - 1, MAX_TOLD_ROWS).astype(np.int64)))
+    X = some.X - some.X.mean(axis=0)
+    Y = (some.y[:, None] == np.unique(some.y)) * 1.0
+    Y -= Y.mean(axis=0)
+    fitted, _, rank, _ = np.linalg.lstsq(X, Y)
+    left, freedom = float(np.square(Y - X @ fitted).sum()), len(Y) - int(rank) - 1
+    variation = float(np.square(Y).sum())
+    return 1 - left / freedom * (len(Y) - 1) / variation if freedom > 0 and variation > 0 else 0.0
 
 
 def _fewer(rows: Sequence[IntArray], limit: int) -> list[IntArray]:

@@ -84,7 +84,7 @@ class AllPairTests:
         low, holm, bh = (sum(p is not None and p <= ALPHA for p in each) for each in pvalues)
         calibrated = any(pair.calibrated is not None for pair in self.pairs)
         kind = "calibrated" if calibrated else "ordinary"
-        warning = "" if calibrated else " The ordinary test mistakes noise for a difference: calibrate it first."
+        warning = "" if calibrated else " The ordinary test may mistake the noise for a difference: calibrate it first."
         return (
             f"{self.tested} {kind} tests at level {ALPHA:g}: {low} with a low p-value, where about "
             f"{self.by_chance:.2g} would be expected by chance alone if nothing differed and the test were valid. "

@@ -176,14 +176,15 @@ def _delta(outcome: RunResult, account: Account | None, thresholds: Thresholds, 
 
 def _method(outcome: RunResult) -> ChecklistItem:
     mechanism, caveats = outcome.config.mechanism, outcome.guarantee.caveats
-    known = [text for text in (mechanism.beware, *caveats) if text] or ["None is known beyond the noise itself."]
+    known = [text for text in (mechanism.beware, *caveats) if text]
+    shown = known or ["None is known beyond the noise itself."]
     return ChecklistItem(
         key="method",
         group="Privacy",
         title="Known weaknesses of the mechanism",
         asked="read and accepted",
-        measured=mechanism.title,
+        measured=f"{len(known) or 'none'} stated for {mechanism.title}",
         state="warn" if caveats else "pass",
-        evidence=known[0],
-        details=(*known[1:], f"Made for: {mechanism.good_for}", mechanism.paper),
+        evidence=shown[0],
+        details=(*shown[1:], f"Made for: {mechanism.good_for}", mechanism.paper),
     )

@@ -23,6 +23,7 @@ from dpsynth_core.charts.runs import spending_chart
 from dpsynth_core.charts.theme import Chart
 from dpsynth_core.diagnostics import DIAGNOSTICS, Measure, Result
 from dpsynth_core.diagnostics.evaluation import Evaluation
+from dpsynth_core.diagnostics.purposes import fitness_lines, overall
 from dpsynth_core.diagnostics.wording import VERDICT_WORDS, measured, statement
 from dpsynth_core.ledger.accounts import Account, Entry
 from dpsynth_core.privacy.budget import format_amount
@@ -222,7 +223,9 @@ def _quality(evaluation: Evaluation) -> ReportSection:
     rows = [(result.title, VERDICT_WORDS[result.verdict], statement(result)) for result in evaluation.culprits]
     head = ("diagnostic", "verdict", "worst item")
     verdict = VERDICT_WORDS[evaluation.verdict]
-    return ReportSection(title="Quality", verdict=verdict, texts=[evaluation.summary], head=head, rows=rows)
+    lines = fitness_lines(evaluation)
+    texts = [evaluation.summary, overall(lines), *(line.text for line in lines)]
+    return ReportSection(title="Quality", verdict=verdict, texts=texts, head=head, rows=rows)
 
 
 def _diagnostic(result: Result, figures: Sequence[ReportFigure]) -> ReportSection:

@@ -25,6 +25,7 @@ from pages.shared.presentation import begin_presentation, presenting
 from pages.shared.session import Dropped, Session, current_session
 from pages.shared.sign_in import ask_to_sign_in, is_set_up, show_visitor, visitor
 from pages.shared.table_work import RunRecord
+from pages.shared.tasks import RUN, Task
 
 ROOT = Path(__file__).parents[2]
 NOT_MONEY = (
@@ -35,6 +36,8 @@ NOT_MONEY = (
 """What budget, account, spending and charges mean here."""
 WORKERS: tuple[Role, ...] = ("steward", "analyst")
 """Roles that work with tables."""
+LOOK_AT_RUN_EVERY = 1.0
+"""Seconds between two looks at a run from another page than its own."""
 Colour = Literal["green", "orange", "red", "gray", "blue"]
 
 
@@ -195,14 +198,29 @@ def needs_schema(session: Session) -> tuple[Schema, int]:
 
 def needs_run(session: Session) -> RunRecord:
     """The newest run; without one the page ends with what is missing and a way there."""
+    task = None if session.current is None else session.current.tasks.get(RUN)
+    at_work = task if task is not None and task.active else None
+    if at_work is not None:
+        _await_run(at_work, first=not session.runs)
     if not session.runs:
-        st.info("This page needs a synthetic table.", icon=":material/info:")
-        for step in session.missing or ["Make one on the Synthesize page."]:
-            st.markdown(f"- {step}")
+        if at_work is None:
+            st.info("This page needs a synthetic table.", icon=":material/info:")
+            for step in session.missing or ["Make one on the Synthesize page."]:
+                st.markdown(f"- {step}")
         target = "pages/1_Data.py" if session.missing else "pages/3_Synthesize.py"
-        st.page_link(target, label="Go there", icon=":material/arrow_back:")
+        label = "Go there" if at_work is None else "Watch it on the Synthesize page"
+        st.page_link(target, label=label, icon=":material/arrow_back:")
         st.stop()
     return session.runs[-1]
+
+
+@st.fragment(run_every=LOOK_AT_RUN_EVERY)
+def _await_run(task: Task, *, first: bool) -> None:
+    """Say that there will be a newer run; the page begins again with it as soon as it is there."""
+    if not task.active:
+        st.rerun()
+    shown = "The first synthetic table is" if first else "This page shows an earlier run; a newer one is"
+    st.info(f"{shown} being made. Once it is there, this page shows it.", icon=":material/hourglass_top:")
 
 
 def next_step(

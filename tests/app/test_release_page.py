@@ -20,6 +20,7 @@ from starlette.responses import Response
 from streamlit.testing.v1 import AppTest
 
 from dpsynth_core.diagnostics.evaluation import evaluate
+from dpsynth_core.diagnostics.purposes import fitness_lines, overall
 from dpsynth_core.diagnostics.wording import VERDICT_WORDS, statement
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.stated_risk import RiskVerdict
@@ -45,6 +46,7 @@ from pages.shared.release.actions import (
     record,
     report_of,
 )
+from pages.shared.release.side_by_side import NOT_COMPARED, USES
 from pages.shared.server import hand_over
 from pages.shared.session import Session
 from pages.shared.synthesize.actions import start
@@ -391,6 +393,7 @@ def test_what_diagnostics_has_found_is_evidence_at_once_and_is_not_computed_agai
         result = found().evaluation[diagnostic]
         assert f"{VERDICT_WORDS[result.verdict]}. {statement(result)}" in answer[key].evidence
         assert answer[key].evidence in shown
+    assert all(use.reason in shown for use in fitness_lines(found().evaluation))
     again = gather(session.work.private, EvidenceRequest(outcome=made(), evaluation=found().evaluation))  # type: ignore[arg-type]
     assert again.evaluation is found().evaluation
 
@@ -401,6 +404,9 @@ def test_candidates_are_shown_side_by_side() -> None:
     first, second = (run.name for run in session.runs)
     app = release(session)
     assert [each.value for each in app.caption].count(first) > 10
+    uses = fitness_lines(found().evaluation)
+    assert overall(uses) in texts(app)
+    assert NOT_COMPARED in texts(app)
     (switch,) = (each for each in app.toggle if each.key == "candidates_as_table")
     app = settled(switch.set_value(True).run())
     table = next(frame.value for frame in app.dataframe if "check" in frame.value.columns)
@@ -418,6 +424,8 @@ def test_candidates_are_shown_side_by_side() -> None:
     titles = [each.value for each in release(session).markdown]
     assert "**May it be released?**" in titles
     assert "**Every column keeps its distribution**" not in titles
+    assert f"**{USES}**" not in titles
+    assert f"**{overall(uses)}**" not in titles
 
 
 def test_who_declared_the_facts_can_be_named_later_for_the_same_facts_only() -> None:

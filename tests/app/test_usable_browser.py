@@ -195,17 +195,17 @@ def test_a_better_release_of_ones_own_table_reads_better_and_says_so_on_every_pa
 
 def test_how_much_do_i_need_answers_for_the_recommended_mechanism_too(visit: Visit) -> None:
     page = visit()
-    page.goto(f"{page.url.split('?')[0]}Tradeoffs?section=needs&table=two_groups_signal")
-    first = MECHANISMS[recommended(EXAMPLES["two_groups_signal"].schema)].title
+    page.goto(f"{page.url.split('?')[0]}Tradeoffs?section=needs&table=wine")
+    first = MECHANISMS[recommended(EXAMPLES["wine"].schema)].title
     start = page.get_by_role("button", name=re.compile("^Work it out"))
     expect(
         start.or_(page.get_by_text(re.compile("^• "))).or_(page.get_by_role("button", name="Cancel")).first
     ).to_be_visible()
     if start.count():
         use(start)
-    for title in (first, MECHANISMS["perturbed_histogram"].title):
-        expect(page.get_by_text(re.compile(f"^• .*{re.escape(title)}")).first).to_be_visible(timeout=LONG)
-    assert "table=two_groups_signal" in quiet(page).url
+    for title in (first, MECHANISMS["kd_tree"].title, MECHANISMS["perturbed_histogram"].title):
+        expect(page.get_by_text(re.compile(f"^• {re.escape(title)}: ", re.MULTILINE)).first).to_be_visible(timeout=LONG)
+    assert "table=wine" in quiet(page).url
 
 
 def test_each_draw_from_nothing_has_its_p_value_and_boxes_have_points_behind_them(visit: Visit) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.waiting.browser import MINUTE, finished, go, press, quiet
+from tests.waiting.browser import MINUTE, finished, gathered, go, press, quiet, skip_ahead, upload, use
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -31,6 +33,31 @@ def test_release_says_what_diagnostics_says_and_at_once(visit: Visit) -> None:
     for sentence in said.values():
         expect(quiet(page).get_by_text(sentence).first).to_be_visible()
     expect(page.get_by_text("pMSE ratio")).to_have_count(0)
+    # A check is of the largest value that its own evidence lists, not of the one furthest beyond chance.
+    use(quiet(page).locator("summary").filter(has_text="Evidence: quality"))
+    evidence = quiet(page).locator("details").filter(has_text="Evidence: quality").last.inner_text()
+    for asked in ("Worst column", "Worst pair of columns"):
+        part = re.search(rf"Asked: {asked}: total.*?Measured: ([\d.]+).*?(?=Asked: |\Z)", evidence, re.DOTALL)
+        assert part, evidence
+        listed = [float(value) for value in re.findall(r"^• .*: ([\d.]+) \(", part[0], re.MULTILINE)]
+        assert len(listed) == 3
+        assert float(part[1]) == max(listed)
+
+
+def test_a_share_of_all_rows_is_written_as_100_percent(visit: Visit) -> None:
+    """With four possible rows, every fresh one repeats an original one."""
+    rng = np.random.default_rng(3)
+    lines = ["smokes,drinks", *(f"{a},{b}" for a, b in rng.choice(["yes", "no"], (400, 2)))]
+    page = press(visit(), "Use my own table")
+    use(quiet(page).get_by_role("checkbox", name="This file holds only public or simulated data."), "Space")
+    upload(quiet(page), "habits.csv", "\n".join(lines).encode())
+    expect(page.get_by_text("habits.csv: 400 rows, 2 columns")).to_be_visible()
+    skip_ahead(page)
+    press(page, "Synthesize")
+    expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible(timeout=3 * MINUTE)
+    go(page, "Release")
+    gathered(page)
+    expect(page.get_by_text("100% equal an original row; fresh rows: 100%").first).to_be_visible()
 
 
 def test_the_page_says_what_the_table_is_good_for(visit: Visit) -> None:

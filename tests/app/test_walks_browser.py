@@ -190,6 +190,24 @@ def test_next_pressed_while_work_is_shown_leads_on_and_not_to_a_blank_page(visit
 
 
 @pytest.mark.slow
+def test_a_run_that_ends_while_another_page_is_open_is_what_that_page_shows(visitors: Visit) -> None:
+    page = visitors()
+    press(page, "Try an example")
+    step(page, steps=2)
+    expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible(timeout=LONG)
+    go(page, "Mechanism")
+    fill_in(quiet(page).get_by_role("spinbutton", name="Steps"), "200")  # at least ten seconds
+    press(page, "Next: synthesize")
+    press(page, "Synthesize")
+    expect(page.get_by_text(re.compile(r"Step \d+ of"))).to_be_visible(timeout=LONG)
+    expect(page.get_by_text("This is from an earlier run.")).to_be_visible()
+    page.get_by_role("button", name="Next: see how good it is").click()
+    expect(page.get_by_text("This page shows an earlier run; a newer one is being made.")).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("^Remove 2: "))).to_be_visible(timeout=LONG)
+    expect(page.get_by_text("a newer one is being made")).to_have_count(0)
+
+
+@pytest.mark.slow
 def test_next_pressed_while_plans_are_compared_leads_on(visit: Visit) -> None:
     page = press(visit(), "Try an example")
     for _ in range(3):

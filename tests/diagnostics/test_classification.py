@@ -257,3 +257,18 @@ def test_several_releases_get_the_same_task() -> None:
     assert first.headline.value is not None
     assert second.headline.value is not None
     assert first.headline.value < second.headline.value
+
+
+def test_without_a_label_the_one_that_the_others_tell_best_is_predicted() -> None:
+    """A label of pure chance would lose nothing, whatever had become of the table."""
+    coins = np.random.default_rng(5).random((2, 600)) < 0.5
+    rows, noise = (
+        pd.DataFrame({"coin": coin, **frame}) for coin, frame in zip(coins, (table(600, 0), table(600, 1)), strict=True)
+    )
+    noise["ill"] = np.random.default_rng(6).permutation(noise["ill"])
+    schema = dp.Schema.from_dict(
+        {"columns": [{"name": "coin", "kind": "boolean", "public": True}, *SCHEMA.to_dict()["columns"]]}
+    )
+    result = examined(rows, noise, schema)
+    assert "The label is 'ill'" in result.notes[0]
+    assert result.verdict == "poor"

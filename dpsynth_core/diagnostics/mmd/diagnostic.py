@@ -14,6 +14,7 @@ from dpsynth_core.diagnostics.base import Diagnostic, Measure, Result, Scale, Ta
 from dpsynth_core.diagnostics.features import features, frequent_labels, uniform_rows
 from dpsynth_core.diagnostics.mmd.distance import mmd, sup_density_distance, witnesses
 from dpsynth_core.diagnostics.mmd.random_features import FREQUENCIES, random_feature_mmd
+from dpsynth_core.diagnostics.wording import measured
 from dpsynth_core.errors import check_int
 from dpsynth_core.inference.proportions import NORMAL_QUANTILE, UPPER_TAIL
 from dpsynth_core.progress import Progress, no_progress
@@ -185,5 +186,6 @@ def _some(points: FloatArray, max_rows: int, rng: np.random.Generator) -> FloatA
 
 
 def _reading(value: float, halves: float, noise: float, verdict: Verdict) -> str:
-    share = f"The distance is {value / noise:.0%} of that between the original and pure noise"
-    return f"{share}; two halves of the original are {halves / noise:.0%} apart: {READINGS[verdict]}"
+    share, usual = (f"{measured(100 * each / noise)}%" for each in (value, halves))
+    distance = f"The distance is {share} of that between the original and pure noise"
+    return f"{distance}; two halves of the original are {usual} apart: {READINGS[verdict]}"

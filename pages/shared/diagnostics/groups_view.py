@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from dpsynth_core.charts.p_values import groups_chart, replay_chart, risk_chart, tests_sentence
@@ -98,7 +99,7 @@ def _side_by_side(work: TableWork, run: RunRecord, comparison: GroupComparison, 
         {
             "table": label,
             "U": f"{test.statistic:,.1f}",
-            "p-value": f"{test.pvalue:.3g}",
+            "p-value": shown_pvalue(test.pvalue),
             "effect (0.5: none)": f"{test.effect:.3f}",
             "rows": f"{test.n1:,} and {test.n2:,}",
         }
@@ -116,7 +117,20 @@ def _all_columns(work: TableWork, run: RunRecord, group: str, levels: tuple[Any,
         table = run.result.tables[0]
         tests = all_pairs(release_of(work, run), group=group, levels=levels, table=table, original=work.private)
         st.text(tests.sentence)
-        st.dataframe(tests.frame(), hide_index=True, alt="P-values of every column, corrected for their number")
+        st.dataframe(
+            _readable(tests.frame()), hide_index=True, alt="P-values of every column, corrected for their number"
+        )
+
+
+def _readable(tests: pd.DataFrame) -> pd.DataFrame:
+    """Tests with numbers as people write them; what no column has is left out."""
+    known = tests.loc[:, [tests[name].replace("", None).notna().any() for name in tests]].copy()
+    ways = {"effect": "{:.3f}".format, "U": "{:,.1f}".format}
+    for name in map(str, known):
+        write = shown_pvalue if name.startswith("p, ") else ways.get(name)
+        if write is not None:
+            known[name] = known[name].map(write, na_action="ignore")
+    return known
 
 
 def _show_risk(work: TableWork, run: RunRecord, key: RiskKey, as_table: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import streamlit as st
 
@@ -50,17 +50,17 @@ WORST = 5
 """Items named under a panel's headline."""
 
 
-def show_mark(session: Session) -> None:
-    """Say that what is on this page depends on private rows and must stay inside."""
+def show_mark(session: Session, what: str = "Everything below is") -> None:
+    """Say what on this page depends on private rows and must stay inside."""
     if session.mode == "release":
         st.warning(
-            "For internal review, not for release. Everything below is computed from the private rows. Choosing "
-            "between releases by these numbers reveals something about the rows too: choose one before you look.",
+            f"For internal review, not for release. {what} computed from the private rows. Choosing between "
+            "releases by these numbers reveals something about the rows too: choose one before you look.",
             icon=":material/visibility_lock:",
         )
     else:
         st.caption(
-            "With private data, everything on this page would be **for internal review, not for release**: it is "
+            f"With private data, this would be **for internal review, not for release**: {what[0].lower()}{what[1:]} "
             "computed from the original rows."
         )
     say_basis(session.work)
@@ -181,10 +181,7 @@ def show_verdict(session: Session, found: Mapping[RunRecord, Evaluation]) -> Non
                 if not purposes:
                     verdict_badge(evaluation.verdict)
                 guarantee_badge(run.result.guarantee)
-            lines = fitness_lines(evaluation, purposes)
-            st.markdown(f"**{overall(lines)}**")
-            for line in lines:
-                _show_fitness(line)
+            show_fitness(fitness_lines(evaluation, purposes))
             with st.expander("Every diagnostic's verdict", icon=":material/list:", expanded=not purposes):
                 st.markdown(evaluation.summary)
                 for result in evaluation.culprits:
@@ -194,11 +191,14 @@ def show_verdict(session: Session, found: Mapping[RunRecord, Evaluation]) -> Non
                         st.text(f"{result.title}: {score(result) if known else result.headline.reading}")
 
 
-def _show_fitness(line: FitnessLine) -> None:
-    colour, icon = FIT[line.fitness]
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.badge(line.answer, icon=icon, color=colour)
-        st.text(line.reason)
+def show_fitness(lines: Sequence[FitnessLine]) -> None:
+    """What a release is good for: in one sentence, and by which figure in a line each."""
+    st.markdown(f"**{overall(lines)}**")
+    for line in lines:
+        colour, icon = FIT[line.fitness]
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.badge(line.answer, icon=icon, color=colour)
+            st.text(line.reason)
 
 
 def show_changes(session: Session, found: Mapping[RunRecord, Evaluation], columns: tuple[str, ...]) -> None:

@@ -165,7 +165,9 @@ def show_downloads(session: Session, run: RunRecord, decisions: tuple[Decision, 
         approved = current_approval(run, decisions)
         if approved is None:
             st.markdown("You can download it once a reviewer has approved it.")
-            st.caption(MEANING["hold"])
+            decided = last_decision(run, decisions)
+            if decided is not None and decided.choice == "hold":
+                st.caption(MEANING["hold"])
         else:
             st.caption(MEANING["approve"])
             with errors_shown("The approved bundle cannot be downloaded."):

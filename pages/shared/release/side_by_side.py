@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import streamlit as st
 
@@ -18,26 +19,32 @@ STATE: dict[CheckState, tuple[str, Colour, str]] = {
     "fail": ("Fail", "red", ":material/cancel:"),
 }
 
+USES, NOT_COMPARED = "What is it good for?", "Not compared with the original yet."
 
-def show_side_by_side(named: Mapping[str, Checklist], *, key: str) -> None:
+
+def show_side_by_side(
+    named: Mapping[str, Checklist], *, uses: Mapping[str, str] = MappingProxyType({}), key: str
+) -> None:
     """One row for each check, one column for each release; on a narrow screen one below the other.
 
     Args:
         named: The releases' checks, by names of our own.
+        uses: What those are good for that were compared with the original, in a sentence each.
         key: Of the controls.
     """
     with st.container(horizontal=True):
         differing = st.toggle("Only what differs", key=f"{key}_differing")
         as_table = st.toggle("Show as table", key=f"{key}_as_table")
     if as_table:
-        rows = [row for row in side_by_side(named) if not differing or len({*row.values()} - {row["check"]}) > 1]
+        rows = side_by_side(named)
+        if uses:
+            rows.insert(1, {"check": USES} | {name: uses.get(name, NOT_COMPARED) for name in named})
+        rows = [row for row in rows if not differing or len({*row.values()} - {row["check"]}) > 1]
         st.dataframe(rows, hide_index=True, alt="Every check of every release, one column for each release")
         return
-    with st.container(border=True):
-        st.markdown("**May it be released?**")
-        for column, (name, found) in zip(st.columns(len(named)), named.items(), strict=True):
-            column.caption(name)
-            column.text(found.answer)
+    _sentences("May it be released?", {name: found.answer for name, found in named.items()})
+    if uses:
+        _sentences(USES, {name: uses.get(name, NOT_COMPARED) for name in named})
     for title, items in _by_title(named).items():
         known = {(item.state, item.measured) if item is not None else None for item in items.values()}
         if not differing or len(known) > 1:
@@ -46,6 +53,14 @@ def show_side_by_side(named: Mapping[str, Checklist], *, key: str) -> None:
                 for column, (name, item) in zip(st.columns(len(named)), items.items(), strict=True):
                     with column:
                         _cell(name, item)
+
+
+def _sentences(title: str, said: Mapping[str, str]) -> None:
+    with st.container(border=True):
+        st.markdown(f"**{title}**")
+        for column, (name, text) in zip(st.columns(len(said)), said.items(), strict=True):
+            column.caption(name)
+            column.text(text)
 
 
 def _by_title(named: Mapping[str, Checklist]) -> dict[str, dict[str, ChecklistItem | None]]:

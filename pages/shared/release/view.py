@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from dpsynth_core.charts.checklist import claims_chart, epsilon_chart
+from dpsynth_core.diagnostics.purposes import FitnessLine, fitness_lines, overall
 from dpsynth_core.ledger.accounts import Account
 from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review import Checklist, ChecklistItem, Decision
@@ -14,6 +17,7 @@ from dpsynth_core.review.thresholds import LIMITS, Thresholds
 from dpsynth_core.review.wording import costs, loss
 from pages.shared.buttons import clicked
 from pages.shared.diagnostics.actions import MAX_COMPARED
+from pages.shared.diagnostics.view import show_fitness
 from pages.shared.formatting import delta_badge
 from pages.shared.layout import errors_shown, guarantee_badge
 from pages.shared.release.actions import (
@@ -109,7 +113,8 @@ def show_candidates(session: Session, account: Account | None) -> None:
         return
     runs = session.runs[-MAX_COMPARED:]
     with st.expander(f"Compare the releases, check by check ({len(runs)})", icon=":material/view_column:"):
-        show_side_by_side({run.name: checks(session, run, account) for run in runs}, key="candidates")
+        uses = {run.name: overall(lines) for run in runs if (lines := uses_of(session, run))}
+        show_side_by_side({run.name: checks(session, run, account) for run in runs}, uses=uses, key="candidates")
         if any(known_evidence(run) is None for run in runs) and not session.work.public_review:
             st.caption(
                 "What was not looked at is filled in once you compare that release with the original, on Diagnostics "
@@ -151,10 +156,18 @@ def show_answer(session: Session, run: RunRecord, found: Checklist, decisions: t
         with st.container(horizontal=True):
             for state, (label, colour, icon) in STATE.items():
                 st.badge(f"{label}: {len(found.of(state))}", icon=icon, color=colour)
-        plain_list(f"{check.title}: {check.evidence}" for check in found.final)
-        plain_list(f"{check.title}: {check.measured} ({check.asked})" for check in found.overrulable)
+        _show_missed("Not fulfilled, and nobody can overrule it:", [(c.title, c.evidence) for c in found.final])
+        missed = [(check.title, f"{check.measured} ({check.asked})") for check in found.overrulable]
+        _show_missed("Not fulfilled:", missed)
         if run.evidence is None and not found.public_only:
             _gather(session, run)
+
+
+def _show_missed(lead: str, claims: list[tuple[str, str]]) -> None:
+    """Claims of the checklist that do not hold; without the lead, a claim would read as if it did."""
+    if claims:
+        st.markdown(f"**{lead}**")
+        plain_list(f"{title}: {found}" for title, found in claims)
 
 
 def _gather(session: Session, run: RunRecord) -> None:
@@ -171,8 +184,13 @@ def _gather(session: Session, run: RunRecord) -> None:
     st.caption(f"This compares the release with the original. {found}It costs nothing, and the result stays inside.")
 
 
-def show_checklist(found: Checklist) -> None:
-    """Every check in a line, in groups; what did not pass says why, the rest is one click away."""
+def show_checklist(found: Checklist, uses: Sequence[FitnessLine] = ()) -> None:
+    """Every check in a line, in groups; what did not pass says why, the rest is one click away.
+
+    Args:
+        found: The checks.
+        uses: What the release is good for, where it was compared with the original.
+    """
     for group in GROUPS:
         mine = [check for check in found.checks if check.group == group]
         if not mine:
@@ -181,12 +199,20 @@ def show_checklist(found: Checklist) -> None:
             st.subheader(group, anchor=False)
             for check in mine:
                 _line(check)
+            if group == "Quality" and uses:
+                show_fitness(uses)
             st.caption(GROUP_NOTES[group])
             with st.expander(f"Evidence: {group.lower()}", icon=":material/description:"):
                 for check in mine:
                     st.markdown(f"**{check.title}**")
                     st.text(f"Asked: {check.asked}. Measured: {check.measured}.\n{check.evidence}")
                     plain_list(check.details)
+
+
+def uses_of(session: Session, run: RunRecord) -> tuple[FitnessLine, ...]:
+    """What a release is good for, as Diagnostics says; nothing where it was not compared or may not be."""
+    evidence = None if session.work.public_review else known_evidence(run)
+    return () if evidence is None else fitness_lines(evidence.evaluation, session.work.purposes)
 
 
 def _line(check: ChecklistItem) -> None:

@@ -218,6 +218,16 @@ def show_run(session: Session) -> None:
             show_series(task, key="ended", private=private)
 
 
+def say_if_earlier(session: Session) -> None:
+    """While a run is at work, what is shown below it is not what it makes."""
+    task = session.work.tasks.get(RUN)
+    if task is not None and task.active:
+        st.info(
+            "This is from an earlier run. The one at work takes its place once it has ended.",
+            icon=":material/hourglass_top:",
+        )
+
+
 def show_result(session: Session, run: RunRecord) -> None:
     """The synthetic table, its badge, and its files."""
     result = run.result
