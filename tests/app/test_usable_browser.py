@@ -182,7 +182,7 @@ def test_a_better_release_of_ones_own_table_reads_better_and_says_so_on_every_pa
     expect(page.get_by_text("What has changed from release 1 to release 2?")).to_be_visible()
     change = page.get_by_test_id("stDataFrame").first
     expect(change.get_by_text("better", exact=True).first).to_be_attached()
-    expect(page.get_by_text("Good for teaching")).to_be_visible()
+    expect(page.get_by_text("Good for teaching").first).to_be_visible()
     go(page, "Release")
     use(quiet(page).locator("summary").filter(has_text="Compare the releases, check by check (2)"))
     candidates = quiet(page).locator("details").filter(has_text="Compare the releases, check by check (2)").last

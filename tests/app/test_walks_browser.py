@@ -17,10 +17,12 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from dpsynth_core.table.examples import EXAMPLES, FIRST
+from dpsynth_core.table.schema import Schema
 from tests.waiting.browser import (
     MINUTE,
     PATIENCE,
     csv_of,
+    downloaded,
     fill_in,
     finished,
     go,
@@ -28,6 +30,7 @@ from tests.waiting.browser import (
     press,
     quiet,
     release_with,
+    select,
     skip_ahead,
     spent,
     state_the_rest,
@@ -42,6 +45,8 @@ pytestmark = pytest.mark.browser
 
 Visit = Callable[[], Page]
 LONG = 3 * MINUTE
+CATEGORIES = 7
+"""Place of the editor's column of labels."""
 
 
 def whole(page: Page) -> None:
@@ -286,6 +291,30 @@ def test_numbers_among_words_are_offered_as_numbers(visit: Visit) -> None:
     void = page.get_by_text("The bounds or categories of 2 columns were read from the data")
     expect(void).to_have_count(1)
     expect(void).to_contain_text("'age', 'result'")
+
+
+@pytest.mark.slow
+def test_pasted_labels_are_several_and_one_label_in_two_spellings_is_one(visit: Visit) -> None:
+    rng = np.random.default_rng(3)
+    grades = rng.choice(["3", "3.0", "4", "none"], 200)
+    lines = ["grade,age", *(f"{grade},{age}" for grade, age in zip(grades, rng.integers(20, 80, 200), strict=True))]
+    page = press(visit(), "Use my own table")
+    use(quiet(page).get_by_role("checkbox", name="This file holds only public or simulated data."), "Space")
+    upload(quiet(page), "grades.csv", "\n".join(lines).encode())
+    expect(page.get_by_text("grades.csv: 200 rows, 2 columns")).to_be_visible()
+
+    def labels() -> tuple[object, ...]:
+        return Schema.from_json(downloaded(page, "Save schema").read_bytes())["grade"].labels
+
+    assert labels() == ("3", "4", "none")
+    cell = select(page, row=0, column=CATEGORIES)
+    page.keyboard.press("Enter")
+    expect(page.locator("#portal").get_by_role("combobox")).to_be_focused()
+    page.keyboard.insert_text("0,1,2")  # as from the clipboard
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    expect(cell).to_have_text(re.compile("0.*1.*2"))
+    assert labels() == ("3", "4", "none", "0", "1", "2")
 
 
 @pytest.mark.slow

@@ -117,17 +117,24 @@ def spent(page: Page, text: str) -> None:
 
 
 def write(page: Page, *, row: int, column: int, text: str) -> None:
-    """Type into a cell of the editor, reached as a screen reader does: the picture of the table has no cells."""
+    """Type into a cell of the editor."""
+    select(page, row=row, column=column)
+    page.keyboard.press("Enter")
+    cell = page.locator("#portal").get_by_role("textbox")
+    cell.fill(text)
+    cell.press("Enter")
+
+
+def select(page: Page, *, row: int, column: int) -> Locator:
+    """A cell of the editor, reached as a screen reader does: the picture of the table has no cells."""
     editor = quiet(page).get_by_test_id("stDataFrame").last
     editor.get_by_test_id(f"glide-cell-0-{row}").focus()
     for place in range(column):
         expect(editor.get_by_test_id(f"glide-cell-{place}-{row}")).to_have_attribute("aria-selected", "true")
         page.keyboard.press("ArrowRight")
-    expect(editor.get_by_test_id(f"glide-cell-{column}-{row}")).to_have_attribute("aria-selected", "true")
-    page.keyboard.press("Enter")
-    cell = page.locator("#portal").get_by_role("textbox")
-    cell.fill(text)
-    cell.press("Enter")
+    cell = editor.get_by_test_id(f"glide-cell-{column}-{row}")
+    expect(cell).to_have_attribute("aria-selected", "true")
+    return cell
 
 
 def to_synthesize(page: Page) -> Page:
