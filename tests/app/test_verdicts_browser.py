@@ -30,11 +30,11 @@ def test_release_says_what_diagnostics_says_and_at_once(visit: Visit) -> None:
     named = ("Total variation", "pMSE beyond chance", "MMD as a share of pure noise")
     said = {name: page.get_by_text(f"{name} ").filter(has_text="95% interval").first.inner_text() for name in named}
     go(page, "Release")
+    use(quiet(page).locator("summary").filter(has_text="Evidence: quality"))
     for sentence in said.values():
         expect(quiet(page).get_by_text(sentence).first).to_be_visible()
     expect(page.get_by_text("pMSE ratio")).to_have_count(0)
     # A check is of the largest value that its own evidence lists, not of the one furthest beyond chance.
-    use(quiet(page).locator("summary").filter(has_text="Evidence: quality"))
     evidence = quiet(page).locator("details").filter(has_text="Evidence: quality").last.inner_text()
     for asked in ("Worst column", "Worst pair of columns"):
         part = re.search(rf"Asked: {asked}: total.*?Measured: ([\d.]+).*?(?=Asked: |\Z)", evidence, re.DOTALL)
