@@ -42,13 +42,19 @@ def show_on(page: Page, screen: str) -> None:
 
 def shoot(page: Page, pixels: int, path: Path) -> None:
     """One picture, as tall as the page."""
-    quiet(page).wait_for_timeout(1_000)  # charts find their size
+    settle(page)
     height = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
     page.set_viewport_size({"width": pixels, "height": min(height, TALLEST)})
-    quiet(page).wait_for_timeout(1_000)
+    settle(page)
     page.screenshot(path=path)
     page.set_viewport_size({"width": pixels, "height": HEIGHT})
     print(path.name, height, flush=True)
+
+
+def settle(page: Page) -> None:
+    """Until everything has taken the place that was kept for it, and charts have found their size."""
+    expect(quiet(page).get_by_test_id("stSkeleton")).to_have_count(0)
+    page.wait_for_timeout(1_000)
 
 
 def choose(page: Page, example: str) -> None:
