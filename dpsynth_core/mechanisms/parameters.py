@@ -34,6 +34,12 @@ class Parameter:
     """Whether a form folds it away."""
     labels: Mapping[str, str]
     """What people call the values of a choice, where that differs."""
+    only: Mapping[str, tuple[str, ...]]
+    """Choices without which it has no effect, by the parameter that makes them."""
+
+    def applies(self, values: Mapping[str, Any]) -> bool:
+        """Whether it has an effect beside these values of the other parameters."""
+        return all(values[name] in choices for name, choices in self.only.items())
 
     def say(self, value: object) -> str:
         """A value in words."""
@@ -42,8 +48,16 @@ class Parameter:
         return self.labels.get(str(value), f"{value:g}" if isinstance(value, float) else str(value))
 
 
-def setting(default: Any, *, title: str = "", advanced: bool = False, labels: Mapping[str, str] | None = None) -> Any:
-    """A dataclass field that says how a form presents it: under which name, folded away or not, in which words.
+def setting(
+    default: Any,
+    *,
+    title: str = "",
+    advanced: bool = False,
+    labels: Mapping[str, str] | None = None,
+    only: Mapping[str, tuple[str, ...]] | None = None,
+) -> Any:
+    """A dataclass field that says how a form presents it: under which name, folded away or not, in which words, and
+    beside which choices it is shown at all.
 
     Example:
         >>> @dataclass(frozen=True, kw_only=True)
@@ -52,7 +66,9 @@ def setting(default: Any, *, title: str = "", advanced: bool = False, labels: Ma
         >>> Coin().bias
         0.5
     """
-    return field(default=default, metadata={"title": title, "advanced": advanced, "labels": labels or {}})
+    return field(
+        default=default, metadata={"title": title, "advanced": advanced, "labels": labels or {}, "only": only or {}}
+    )
 
 
 PLACEMENTS = {"uniform": "anywhere in its cell", "centre": "in the middle of its cell"}
@@ -79,6 +95,7 @@ def parameters(kind: type[Any]) -> tuple[Parameter, ...]:
                 title=entry.metadata.get("title") or entry.name.replace("_", " ").capitalize(),
                 advanced=entry.metadata.get("advanced", False),
                 labels=entry.metadata.get("labels", {}),
+                only=entry.metadata.get("only", {}),
             )
         )
     return tuple(found)

@@ -442,3 +442,32 @@ def test_a_choice_takes_nothing_but_its_values(kind: type[Mechanism]) -> None:
 def test_an_epsilon_beyond_all_use_is_refused(epsilon: str) -> None:
     with pytest.raises(dp.ParameterError, match="epsilon"):
         synthesize(private(), MECHANISMS["kd_tree"](), epsilon=epsilon)
+
+
+NUMBERS = Schema.from_dict(
+    {"columns": [{"name": name, "kind": "continuous", "lower": 0, "upper": 1, "public": True} for name in "ab"]}
+)
+
+
+def another(parameter: Any, value: Any) -> Any:
+    """A value of a parameter that it does not have."""
+    if parameter.kind == "choice":
+        return next(choice for choice in parameter.choices if choice != value)
+    if parameter.kind == "int":
+        return 3 if value is None else value - 1 if value > 1 else 2
+    return {"float": 0.3, "bool": not value, "text": "a"}[parameter.kind]
+
+
+@mechanisms
+def test_what_a_form_hides_has_no_effect(kind: type[Mechanism]) -> None:
+    """A parameter that applies beside some choices only makes no difference beside the others."""
+    by_name = {parameter.name: parameter for parameter in parameters(kind)}
+    for parameter in by_name.values():
+        for controlling, choices in parameter.only.items():
+            assert set(choices) < set(by_name[controlling].choices)
+            for choice in set(by_name[controlling].choices) - set(choices):
+                mechanism = kind(**{controlling: choice})
+                other = replace(mechanism, **{parameter.name: another(parameter, getattr(mechanism, parameter.name))})
+                assert not parameter.applies(vars(mechanism))
+                plans = [each.plan(NUMBERS, 500, Budget.of(1)) for each in (mechanism, other)]
+                assert plans[0] == plans[1]

@@ -54,6 +54,9 @@ CRITERIA = {
     "cells": "all cells at once, by their pMSE",
     "optimal": "the best small tree, by its pMSE",
 }
+OURS = {"sampler": ("lists", "metropolis")}
+WALKS = {"sampler": ("metropolis", "published")}
+PUBLISHED = {"sampler": ("published",)}
 JUDGES = {"distance": DISTANCE, "cells": SQUARES, "optimal": TREE}
 CANDIDATES = {1: 64, 2: 256, 3: 512}
 """Length of a list, by how many parameters it is for."""
@@ -117,27 +120,29 @@ class PMSE(Mechanism):
     paper's mechanism itself, for comparison: greedy trees, which one row can move further than epsilon allows for, and
     a normal prior of variance 100,000 on every mean, deviation and coefficient; numbers without missing values only.
     The settings for the law of numbers, comparison, predictors and model rows do not apply to it."""
-    numbers: Literal["normal", "skewed"] = setting("normal", title="Law of numbers", labels=LAWS)
+    numbers: Literal["normal", "skewed"] = setting("normal", title="Law of numbers", labels=LAWS, only=OURS)
     """Normal, or with a skew of its own (shifted log-normal), which costs one more parameter for each column."""
-    criterion: Criterion = setting("distance", title="How tables are compared", labels=CRITERIA)  # noqa: RUF009
+    criterion: Criterion = setting(  # noqa: RUF009
+        "distance", title="How tables are compared", labels=CRITERIA, only=OURS
+    )
     """How a sample of the model is compared with the original rows, for two columns at a time: by the total variation
     between all cells, by the pMSE of all cells, or by the best tree of depth two. The distance works best: the pMSE is
     a square and hardly separates good parameters from the best."""
-    parents: int | None = setting(None, title="Predictors per column")
+    parents: int | None = setting(None, title="Predictors per column", only=OURS)
     """How many earlier columns predict each column. None: as many as rows and epsilon can describe. Where that is fewer
     than there are, a tenth of epsilon goes to finding the ones that depend on each other most."""
-    ratio: int = setting(2, title="Model rows per original row", advanced=True)
+    ratio: int = setting(2, title="Model rows per original row", advanced=True, only=OURS)
     """Rows of the model for each original row when the two are compared. Two works best; the paper uses one."""
-    chains: int = setting(4, title="Random walks", advanced=True)
+    chains: int = setting(4, title="Random walks", advanced=True, only=WALKS)
     """Random walks side by side: only several can show that they agree."""
-    steps: int = setting(2_000, title="Steps of each walk", advanced=True)
+    steps: int = setting(2_000, title="Steps of each walk", advanced=True, only=WALKS)
     """Steps of each random walk, half of them to warm up."""
     datasets: int = setting(1, title="Synthetic data sets", advanced=True)
     """Synthetic data sets (l in the paper), each with its own parameters and an equal share of epsilon."""
 
-    depth: int = setting(MAX_DEPTH, title="Depth of greedy trees", advanced=True)
+    depth: int = setting(MAX_DEPTH, title="Depth of greedy trees", advanced=True, only=PUBLISHED)
     """Longest path of a greedy tree, as published: 1, 2, 5 or unlimited (30) in the paper."""
-    draws: int = setting(1, title="Tables per score", advanced=True)
+    draws: int = setting(1, title="Tables per score", advanced=True, only=PUBLISHED)
     """Tables of the model whose pMSE is averaged for one score, as published (m in Equation 3)."""
 
     max_rows: ClassVar[int | None] = 200_000

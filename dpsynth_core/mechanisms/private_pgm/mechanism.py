@@ -32,6 +32,7 @@ from dpsynth_core.table.schema import Schema
 
 STRATEGIES = {"rounds": "what the model still misses", "given": "marginals that I name"}
 NOISES = {"matching": "Laplace, or Gaussian if there is a delta", "laplace": "Laplace", "gaussian": "Gaussian"}
+ROUNDS, GIVEN = {"strategy": ("rounds",)}, {"strategy": ("given",)}
 COUNT_GIVEN = "counts of the given marginals"
 MAX_MARGINAL_CELLS = 1_000_000
 SECONDS_PER_FITTED_VALUE = 4.5e-7
@@ -74,16 +75,16 @@ class PrivatePGM(Mechanism):
     strategy: Literal["rounds", "given"] = setting("rounds", title="What is counted", labels=STRATEGIES)
     """Single columns and then, round by round, the columns whose relation the model so far misses most; or exactly the
     marginals that you name, as in Montoya Perez et al. (2024)."""
-    target: str | None = setting(None, title="Column to predict")
+    target: str | None = setting(None, title="Column to predict", only=ROUNDS)
     """A column that somebody will predict from the others: its relations count double when pairs are chosen. Naming
     it costs nothing. None: all columns alike."""
-    marginals: str | None = setting(None, title="Named marginals")
+    marginals: str | None = setting(None, title="Named marginals", only=GIVEN)
     """For named marginals: columns counted together, as in 'age, sex; age, income'. None: every pair."""
     bins: int | None = setting(None, title="Bins per numeric column")
     """Approximate number of bins. None: from the rows and epsilon; for named marginals, as declared."""
-    rounds: int | None = setting(None, advanced=True)
+    rounds: int | None = setting(None, advanced=True, only=ROUNDS)
     """Rounds that the budget is laid out for. None: from the columns, the rows and epsilon; there may be none."""
-    groups: int | None = setting(None, title="Groups per column in a pair", advanced=True)
+    groups: int | None = setting(None, title="Groups per column in a pair", advanced=True, only=ROUNDS)
     """Maximum number of groups of a column when it is counted with others. None: of numbers as many as the noise
     allows, of labels 16."""
     kind_of_noise: Literal["matching", "laplace", "gaussian"] = setting("matching", advanced=True, labels=NOISES)

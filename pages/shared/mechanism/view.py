@@ -247,7 +247,8 @@ def choose_parameters(session: Session, schema: Schema, n: int) -> None:
     settings = session.settings
     suggestion = settings.suggested(schema, n)
     st.markdown(f"**Suggested for this table.** {suggestion.reason}")
-    fields = parameters(type(suggestion))
+    chosen = {**vars(suggestion), **settings.changed.get(settings.key, {})}
+    fields = [field for field in parameters(type(suggestion)) if field.applies(chosen)]
     _ask_all(session, suggestion, schema, n, [field for field in fields if not field.advanced])
     advanced = [field for field in fields if field.advanced]
     if advanced:
