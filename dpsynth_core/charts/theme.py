@@ -49,7 +49,7 @@ def number(value: object) -> str:
 def new_figure(*, x_title: str, y_title: str, height: int = 260, **layout: Any) -> go.Figure:
     """An empty figure in the common style; axis titles are mandatory."""
     figure = _styled(go.Figure(), height, **layout)
-    figure.update_xaxes(title={"text": wrapped(x_title, AXIS_LETTERS), "standoff": 6})
+    figure.update_xaxes(title={"text": wrapped(x_title, AXIS_LETTERS), "standoff": 10})
     figure.update_yaxes(title={"text": y_title, "standoff": 6})
     return figure
 

@@ -102,7 +102,7 @@ class KDTree(Mechanism):
         columns = len(schema.columns)
         share = round(columns / (columns + 4), 2)
         reason = (
-            f"With {columns} column(s), {share:.0%} of epsilon goes to finding the boxes: the more columns, the more "
+            f"Columns: {columns}. So {share:.0%} of epsilon goes to finding the boxes: the more columns, the more "
             "there is to find. Depth needs no tuning, because this rule's noise does not grow with it."
         )
         return cls(split_share=share, reason=reason)

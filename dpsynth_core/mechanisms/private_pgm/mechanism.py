@@ -107,12 +107,12 @@ class PrivatePGM(Mechanism):
         allocation = cls()._allocation(schema, n, budget)
         if allocation.first:
             reason = (
-                f"{columns} single column(s) are counted with up to {allocation.bins} bins for numbers, then about "
+                f"Single columns ({columns}) are counted with up to {allocation.bins} bins for numbers, then about "
                 f"{allocation.first} times a pair that the model still misses, with at most {allocation.groups} groups "
                 f"for numbers and {allocation.label_groups} for labels, as fine as the noise allows."
             )
         else:
-            reason = f"{columns} single column(s) are counted, with up to {allocation.bins} bins for numbers."
+            reason = f"Single columns ({columns}) are counted, with up to {allocation.bins} bins for numbers."
         if not allocation.first and columns > 1:
             reason += (
                 " Pairs would be mostly noise, and counting them would leave less epsilon for the single columns: "

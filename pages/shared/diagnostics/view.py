@@ -46,6 +46,8 @@ FIT: dict[Fitness, tuple[Colour, str]] = {
     "unknown": ("gray", ":material/help:"),
     "not": ("red", ":material/cancel:"),
 }
+DETAIL_WIDTH = 300
+"""Pixels of a picture that stands beside others."""
 WORST = 5
 """Items named under a panel's headline."""
 
@@ -257,9 +259,11 @@ def _pictures(session: Session, run: RunRecord, named: Mapping[str, Result], as_
         chosen.item, range(len(items)), format_func=lambda i: items[i].name, key=key, help="The worst is at the top."
     )
     detail = chosen.detail(items[choice], private, outcome.tables[0])
-    for number, (slot, chart) in enumerate(zip(st.columns(len(detail)), detail, strict=True)):
-        with slot:
-            show_internal_chart(chart, key=f"{key}_{number}", as_table=as_table)
+    # As many in a row as are wide enough for their titles.
+    with st.container(horizontal=True):
+        for number, chart in enumerate(detail):
+            with st.container(width=DETAIL_WIDTH if len(detail) > 1 else "stretch"):
+                show_internal_chart(chart, key=f"{key}_{number}", as_table=as_table)
 
 
 def _worst_pairs(session: Session, run: RunRecord, named: Mapping[str, Result], as_table: bool) -> None:  # noqa: ARG001
