@@ -96,10 +96,13 @@ def main() -> None:
                 take(page, chosen.folder, stage.title, screens)
                 continue
             for section, label in SECTIONS.items():
-                quiet(page).get_by_role("radio", name=label, exact=True).press("Space")
+                choice = quiet(page).get_by_role("radio", name=label, exact=True)
+                choice.press("Space")
+                expect(choice).to_be_checked()
+                # First: the chart of the section before is there for a moment.
+                expect(quiet(page).get_by_role("button", name="Cancel", exact=True)).to_have_count(0)
                 if section != "lessons":
                     expect(page.get_by_test_id("stPlotlyChart").first).to_be_visible()
-                expect(page.get_by_role("button", name="Cancel", exact=True)).to_have_count(0)
                 take(page, chosen.folder, f"{stage.title}-{section}", screens)
         browser.close()
 

@@ -116,6 +116,8 @@ def _line(key: str, evaluation: Evaluation) -> FitnessLine:
         # The outcome of the regression that was fitted, whichever that was.
         outcome = next((item.columns[0] for item in result.items if len(item.columns) == 2), None)
         reason = reason if outcome is None else f"explaining {outcome}, {reason}"
+    if key == GROUPS and fitness in ("good", "care"):
+        reason = f"{reason} This is the size of a difference; whether a low p-value can be trusted is asked apart."
     return FitnessLine(purpose=key, fitness=fitness, reason=reason)
 
 
