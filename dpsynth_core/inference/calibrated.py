@@ -20,7 +20,7 @@ import pandas as pd
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.inference.count_simulator import CountSimulator
-from dpsynth_core.inference.efforts import COUNT_EFFORTS, FEWEST, ROW_SCREENING
+from dpsynth_core.inference.efforts import COUNT_CALIBRATION, FEWEST, ROW_SCREENING
 from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.group_test import GroupTest, tied_in_cells
 from dpsynth_core.inference.histograms import GroupIndices
@@ -160,7 +160,7 @@ def pvalue_over_nulls(
         stop_above: For experiments that only ask whether the p-value is low: once it exceeds this, it is not raised
             any further.
     """
-    effort, statistic = COUNT_EFFORTS[0] if simulator.quick else ROW_SCREENING, float(simulator.statistics[0])
+    effort, statistic = COUNT_CALIBRATION if simulator.quick else ROW_SCREENING, float(simulator.statistics[0])
     if stop_above < 1:
         alone = simulator.run_tested(simulator.estimate(rng), simulations, rng).found.tested_statistics(0)
         pvalue, _ = least_favourable(statistic, [alone])
