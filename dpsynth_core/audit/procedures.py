@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -203,7 +203,8 @@ class Shifted(Noise):
         return call.values + self._shift
 
 
-COUNTS: tuple[tuple[Mapping[str, int], Mapping[str, int]], ...] = (
+CountPair: TypeAlias = tuple[Mapping[str, int], Mapping[str, int]]
+COUNTS: tuple[CountPair, ...] = (
     ({"a": 3, "b": 1}, {"a": 4}),
     ({"a": 3, "b": 1}, {"a": 3, "c": 1}),
     ({"a": 40, "b": 40}, {"a": 39, "b": 41}),
@@ -221,8 +222,7 @@ def label_checks(
         yield audit_check(
             "enumeration", "estimated labels", f"noise decides, {budget}", edge is not None, "it does not"
         )
-        at_the_edge = (({"a": edge}, {"a": edge - 1, "b": 1}), ({"a": edge + 1}, {"a": edge, "b": 1})) if edge else ()
-        for number, counts in enumerate((*COUNTS, *at_the_edge)):
+        for number, counts in enumerate((*COUNTS, *(_at_the_edge(edge) if edge else ()))):
             passing = [[_passes(rows, label, budget) for label in "abc"] for rows in counts]
             excess = max(_beyond(passing[i], passing[1 - i], budget.epsilon) for i in range(2))
             detail = f"delta {excess:.3g} of {float(budget.delta):g} at epsilon {float(budget.epsilon):g}"
@@ -236,6 +236,15 @@ def label_checks(
                 detail,
                 **figures,
             )
+
+
+def _at_the_edge(edge: int) -> tuple[CountPair, ...]:
+    """Neighbours with labels that are just named, or just not; in the last one, two counts move across the edge."""
+    return (
+        ({"a": edge}, {"a": edge - 1, "b": 1}),
+        ({"a": edge + 1}, {"a": edge, "b": 1}),
+        ({"a": edge, "b": edge - 1}, {"a": edge - 1, "b": edge}),
+    )
 
 
 def person_checks() -> Iterator[AuditCheck]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
+from importlib import import_module
+from pkgutil import iter_modules
 
 import pytest
 
 from dpsynth_core.audit.checks import QUICK
 from dpsynth_core.mechanisms import MECHANISMS
+from tests.audit import broken
 from tests.audit.mutants import MUTANTS, Mutant
 
 SEED = 20_261_116
@@ -31,6 +35,25 @@ def test_mutants_have_names_of_their_own_and_are_not_registered() -> None:
     assert len(set(names)) == len(names)
     assert set(names) >= LONG
     assert not any("broken" in kind.__module__ for kind in MECHANISMS.values())
+
+
+def _broken_classes() -> list[type]:
+    modules = [import_module(f"tests.audit.broken.{each.name}") for each in iter_modules(broken.__path__)]
+    return [
+        kind
+        for module in modules
+        for kind in vars(module).values()
+        if getattr(kind, "__module__", "") == module.__name__
+    ]
+
+
+def test_what_is_broken_overrides_something_that_is_there() -> None:
+    """A method that the sound class has lost breaks nothing, and its mutant would be sound without anybody noticing."""
+    for kind in _broken_classes():
+        source = inspect.getsource(kind)
+        for name, own in vars(kind).items():
+            if inspect.isfunction(own) and not any(hasattr(base, name) for base in kind.__mro__[1:]):
+                assert source.count(name) > 1 or len(kind.__mro__) == 2, f"{kind.__name__}.{name} is never called"
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -101,11 +100,23 @@ class MwemReselects(MWEM):
         return PartitionModel.of(grid.axes, cells, cells + 1, weights.ravel(), rows=table.n, centre=False)
 
 
+class HalvedBound:
+    """A score that is said to move by half of what it can."""
+
+    def __init__(self, objective: PMSEObjective) -> None:
+        self._objective = objective
+        self.models, self.sensitivity = objective.models, objective.sensitivity / 2
+
+    def __call__(self, *given: Any) -> FloatArray:
+        return self._objective(*given)
+
+
 class PmseBoundHalved(PMSE):
     """The pMSE mechanism with half of the score's sensitivity."""
 
-    def _sensitivity(self, objective: PMSEObjective) -> Fraction:
-        return super()._sensitivity(objective) / 2
+    def _select(self, objective: PMSEObjective, *given: Any) -> FloatArray:
+        halved: Any = HalvedBound(objective)
+        return super()._select(halved, *given)
 
 
 class OneRunCharged(PrivateSelection):

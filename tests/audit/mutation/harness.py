@@ -198,7 +198,7 @@ def _cheap(names: tuple[str, ...], path: str) -> Iterator[Question]:
     from dpsynth_core.audit.guards import guard_checks, price_checks
     from dpsynth_core.audit.joint_law import joint_checks
     from dpsynth_core.audit.locality import locality_checks
-    from dpsynth_core.audit.procedures import procedure_checks
+    from dpsynth_core.audit.procedures import procedure_checks, walk_price_checks
     from dpsynth_core.audit.replay import replay_checks
     from dpsynth_core.audit.selection import selection_checks
 
@@ -208,6 +208,8 @@ def _cheap(names: tuple[str, ...], path: str) -> Iterator[Question]:
         yield locality_checks
     if "/mechanisms/" not in path:
         yield from (partial(procedure_checks, QUICK, SEED), partial(selection_checks, QUICK, SEED))
+    if "/mechanisms/pmse/" in path:
+        yield partial(walk_price_checks, SEED)
     for subject in _subjects(names, path):
         yield partial(replay_checks, subject, QUICK, SEED)
         yield partial(enumeration_checks, subject, QUICK)
