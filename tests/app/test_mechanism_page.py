@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -47,13 +49,19 @@ def test_without_a_table_the_page_says_what_is_missing(path: str) -> None:
     assert any("Choose an example" in element.value for element in app.markdown)
 
 
+def suggested(key: str) -> dict[str, Any]:
+    """What a form begins with, by the choices that decide which settings apply."""
+    return vars(MECHANISMS[key]())
+
+
 @pytest.mark.parametrize("key", MECHANISMS)
 def test_every_registered_mechanism_has_a_card_a_form_and_pictures(key: str) -> None:
     app = mechanism_page(ready())
     settled(app.button(key=f"choose_{key}").click().run())
     assert session_of(app).settings.key == key
     labels = {element.label for element in [*app.number_input, *app.selectbox, *app.text_input, *app.checkbox]}
-    assert {parameter.title for parameter in parameters(MECHANISMS[key])} <= labels
+    asked = [parameter for parameter in parameters(MECHANISMS[key]) if parameter.applies(suggested(key))]
+    assert {parameter.title for parameter in asked} <= labels
     assert any(MECHANISMS[key].title in element.value for element in app.markdown)
 
 
@@ -237,12 +245,23 @@ def test_only_what_is_advanced_is_folded_away() -> None:
         session.settings.key = key
         app = mechanism_page(session)
         folds = {fold.label: fold for fold in app.expander}
-        if not any(parameter.advanced for parameter in parameters(kind)):
+        advanced = [each for each in parameters(kind) if each.advanced and each.applies(suggested(key))]
+        if not advanced:
             assert "Advanced settings" not in folds
             continue
         fold = folds["Advanced settings"]
         folded = {element.label for element in [*fold.number_input, *fold.selectbox, *fold.text_input, *fold.checkbox]}
-        assert folded == {parameter.title for parameter in parameters(kind) if parameter.advanced}
+        assert folded == {parameter.title for parameter in advanced}
+
+
+def test_a_setting_that_has_no_effect_beside_the_others_is_not_asked_for() -> None:
+    session = ready()
+    session.settings.key = "pmse"
+    app = mechanism_page(session)
+    assert "Law of numbers" in {each.label for each in app.selectbox}
+    settled(app.button(key="preset_0").click().run())
+    assert "Law of numbers" not in {each.label for each in app.selectbox}
+    assert "Depth of greedy trees" in {each.label for each in app.number_input}
 
 
 def test_a_mechanism_that_needs_a_delta_is_asked_for_one_and_gets_it() -> None:

@@ -122,9 +122,7 @@ class PMSE(Mechanism):
     The settings for the law of numbers, comparison, predictors and model rows do not apply to it."""
     numbers: Literal["normal", "skewed"] = setting("normal", title="Law of numbers", labels=LAWS, only=OURS)
     """Normal, or with a skew of its own (shifted log-normal), which costs one more parameter for each column."""
-    criterion: Criterion = setting(  # noqa: RUF009
-        "distance", title="How tables are compared", labels=CRITERIA, only=OURS
-    )
+    criterion: Criterion = setting("distance", title="How tables are compared", labels=CRITERIA, only=OURS)  # noqa: RUF009
     """How a sample of the model is compared with the original rows, for two columns at a time: by the total variation
     between all cells, by the pMSE of all cells, or by the best tree of depth two. The distance works best: the pMSE is
     a square and hardly separates good parameters from the best."""
