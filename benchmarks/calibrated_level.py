@@ -11,6 +11,7 @@ appended to the file at once and is not run again.
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -32,21 +33,23 @@ from benchmarks.discovery_risk import (
     unfinished,
 )
 from dpsynth_core.arrays import FloatArray
-from dpsynth_core.inference.calibrated import LOW, UNDECIDED, count_pvalues, pvalue_over_nulls
+from dpsynth_core.inference.calibrated import count_pvalues, pvalue_over_nulls
 from dpsynth_core.inference.count_simulator import CountSimulator
-from dpsynth_core.inference.efforts import FEWEST
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.histograms import GroupIndices
 from dpsynth_core.inference.null_simulation import NullSimulator
 from dpsynth_core.inference.null_simulators import simulator_of
 from dpsynth_core.inference.proportions import Proportion
-from dpsynth_core.inference.simulated_pvalues import ALPHA, least_favourable
+from dpsynth_core.inference.simulated_pvalues import ALPHA
 from dpsynth_core.inference.u_statistics import testable
 
 CALIBRATED_MAX = 0.07
 BATCH = 100
 """Releases that are tried at a time."""
 SIMULATIONS = 99
+FAR, CHECKED = 0.15, 0.05
+"""Where the mechanism must run: the share of a batch's releases, those whose groups lie furthest apart, that are all
+tested, and the share of the others that are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +69,8 @@ class CalibratedResult:
     """Releases that left something to test: on the others of these, the test said that it cannot tell."""
     releases: int
     """Drawn for that."""
+    asked: int
+    """Releases on which the test was made; the others of those tested count as not reported."""
     seconds: float
     """Processor time."""
 
@@ -82,21 +87,32 @@ def run_calibrated(cell: GridCell, repetitions: int) -> CalibratedResult:
     """
     rng, started = rng_of(cell, 2), time.process_time()
     tried = _counted_pvalues if cell.mechanism in COUNTED else _run_pvalues
-    reported = answered = tested = releases = 0
+    reported = answered = tested = releases = asked = 0
     while tested < repetitions:
-        pvalues, drawn = tried(cell, min(BATCH, repetitions), rng)
-        reported, tested = reported + int((pvalues <= ALPHA).sum()), tested + len(pvalues)
-        answered, releases = answered + int((~np.isnan(pvalues)).sum()), releases + drawn
-        if not len(pvalues) or Proportion(count=reported, reps=answered).high <= CALIBRATED_MAX:
+        found = tried(cell, min(BATCH, repetitions), rng)
+        reported, tested = reported + int((found.pvalues <= ALPHA).sum()), tested + len(found.pvalues)
+        answered, releases = answered + int((~np.isnan(found.pvalues)).sum()), releases + found.drawn
+        asked += found.asked
+        if not len(found.pvalues) or Proportion(count=reported, reps=answered).high <= CALIBRATED_MAX:
             break
     seconds = time.process_time() - started
-    return CalibratedResult(
-        **asdict(cell), reported=reported, answered=answered, tested=tested, releases=releases, seconds=seconds
-    )
+    counts = {"reported": reported, "answered": answered, "tested": tested, "releases": releases, "asked": asked}
+    return CalibratedResult(**asdict(cell), **counts, seconds=seconds)
 
 
-def _counted_pvalues(cell: GridCell, wanted: int, rng: np.random.Generator) -> tuple[FloatArray, int]:
-    """On that many releases that can be tested, where releases are known by their counts; and how many were drawn."""
+@dataclass(frozen=True, kw_only=True)
+class _Tried:
+    """The test on a batch of releases that leave something to test."""
+
+    pvalues: FloatArray
+    drawn: int
+    """Releases, for that."""
+    asked: int
+    """On how many the test was made."""
+
+
+def _counted_pvalues(cell: GridCell, wanted: int, rng: np.random.Generator) -> _Tried:
+    """On that many releases that can be tested, where releases are known by their counts."""
     release = null_release(cell, rng)
     table = release.sample()
     simulator = simulator_of(release, GroupTest.of(schema(), value="value", group="group"), table)
@@ -110,35 +126,47 @@ def _counted_pvalues(cell: GridCell, wanted: int, rng: np.random.Generator) -> t
         drawn += wanted
     released = np.concatenate(kept)[:wanted]
     indices = GroupIndices(values=BINS)
-    return count_pvalues(simulator, indices, released, SIMULATIONS, rng), drawn
+    return _Tried(
+        pvalues=count_pvalues(simulator, indices, released, SIMULATIONS, rng), drawn=drawn, asked=len(released)
+    )
 
 
-def _run_pvalues(cell: GridCell, wanted: int, rng: np.random.Generator) -> tuple[FloatArray, int]:
-    """The same where the mechanism must run, by the test as it is; releases with nothing to test are left out."""
+def _run_pvalues(cell: GridCell, wanted: int, rng: np.random.Generator) -> _Tried:
+    """The same where the mechanism must run, by the test as it is; releases with nothing to test are left out.
+
+    One test takes hundreds of runs, so it is asked about the releases whose groups lie furthest apart, in which false
+    reports are, and about a few of the others by chance; about all of them as soon as one of these few is reported.
+    """
     test = GroupTest.of(schema(), value="value", group="group")
-    pvalues, drawn = list[float](), 0
-    while drawn < 2 * wanted and len(pvalues) < wanted:
+    simulators, drawn = list[NullSimulator](), 0
+    while drawn < 2 * wanted and len(simulators) < wanted:
         release, drawn = null_release(cell, rng), drawn + 1
         table = release.sample()
-        if not all(map(len, test.comparisons[0].split(table))):
-            continue
-        pvalues.append(_run_pvalue(simulator_of(release, test, table, workers=1), rng))
-    return np.array(pvalues), drawn
+        if all(map(len, test.comparisons[0].split(table))):
+            simulators.append(simulator_of(release, test, table, workers=1))
+    statistics = np.array([float(simulator.statistics[0]) for simulator in simulators])
+    order = np.argsort(-np.abs(statistics - statistics.mean())) if len(statistics) else np.empty(0, dtype=int)
+    far, others = order[: math.ceil(FAR * len(order))], rng.permutation(order[math.ceil(FAR * len(order)) :])
+    pvalues = np.ones(len(simulators))
+    asked = [*far, *others[: math.ceil(CHECKED * len(others))]]
+    for i in asked:
+        pvalues[i] = _low_pvalue(simulators[i], rng)
+    if (pvalues[asked[len(far) :]] <= ALPHA).any():
+        rest = others[math.ceil(CHECKED * len(others)) :]
+        pvalues[rest] = [_low_pvalue(simulators[i], rng) for i in rest]
+        asked += rest.tolist()
+    return _Tried(pvalues=pvalues, drawn=drawn, asked=len(asked))
 
 
-def _run_pvalue(simulator: NullSimulator, rng: np.random.Generator) -> float:
-    """Exact where it is low; a few simulations decide releases that are far from that, as they do for counts."""
-    drawn = simulator.run_tested(simulator.estimate(rng), FEWEST, rng).found.tested_statistics(0)
-    first, _ = least_favourable(float(simulator.statistics[0]), [drawn])
-    if first > UNDECIDED:
-        return first
-    return pvalue_over_nulls(simulator, SIMULATIONS, rng, stop_above=LOW)[0]
+def _low_pvalue(simulator: NullSimulator, rng: np.random.Generator) -> float:
+    """Exact where it is low, and above the level where it is not."""
+    return pvalue_over_nulls(simulator, SIMULATIONS, rng, stop_above=ALPHA)[0]
 
 
 def load_calibrated(path: Path) -> Iterator[CalibratedResult]:
     for row in finished(path, CalibratedResult):
         numbers = {name: float(row[name]) for name in ("share", "epsilon", "seconds")}
-        whole = {name: int(row[name]) for name in ("n", "reported", "answered", "tested", "releases")}
+        whole = {name: int(row[name]) for name in ("n", "reported", "answered", "tested", "releases", "asked")}
         yield CalibratedResult(mechanism=row["mechanism"], shape=row["shape"], **numbers, **whole)
 
 

@@ -25,6 +25,7 @@ from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.inference.group_test import GroupTest, tied_in_cells
 from dpsynth_core.inference.histograms import GroupIndices
 from dpsynth_core.inference.mann_whitney import GroupsError, MannWhitney
+from dpsynth_core.inference.nuisance import Nuisance
 from dpsynth_core.inference.null_counts import null_statistics
 from dpsynth_core.inference.null_simulation import NullSimulator
 from dpsynth_core.inference.null_simulators import simulator_of
@@ -40,6 +41,10 @@ IN_COUNTS, IN_ROWS = 999, 99
 UNDECIDED, LOW = 0.4, 0.1
 """A p-value above the first after a few simulations will not come down to any usual level; one above the second under
 the estimated null needs no other nulls, which could only raise it."""
+
+
+PORTION = 8
+"""Runs of a mechanism after which an experiment asks whether more of them are needed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,19 +167,55 @@ def pvalue_over_nulls(
     """
     effort, statistic = COUNT_CALIBRATION if simulator.quick else ROW_SCREENING, float(simulator.statistics[0])
     if stop_above < 1:
-        alone = simulator.run_tested(simulator.estimate(rng), simulations, rng).found.tested_statistics(0)
-        pvalue, _ = least_favourable(statistic, [alone])
-        if pvalue > stop_above:
-            return pvalue, alone
+        alone = _drawn(simulator, simulator.estimate(rng), simulations, rng, stop_above=stop_above)
+        if alone.stopped or least_favourable(statistic, [alone.statistics])[0] > stop_above:
+            return alone.pvalue(statistic), alone.statistics
     screened = screen(simulator, effort, rng, share_of(progress, 0.0, 0.5))
     chosen = list(dict.fromkeys([0, *screened.least_unusual(simulator.statistics, effort.ends)]))
     each: list[FloatArray] = []
     for i, index in enumerate(chosen):
         part = share_of(progress, 0.5 + 0.5 * i / len(chosen), 0.5 + 0.5 * (i + 1) / len(chosen))
-        drawn = simulator.run_tested(screened.plausible[index][0], simulations, rng, part)
-        each.append(drawn.found.tested_statistics(0))
+        drawn = _drawn(simulator, screened.plausible[index][0], simulations, rng, part, stop_above=stop_above)
+        if drawn.stopped:
+            return drawn.pvalue(statistic), drawn.statistics
+        each.append(drawn.statistics)
     pvalue, given_by = least_favourable(statistic, each)
     return pvalue, each[given_by]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Drawn:
+    """Releases of one null."""
+
+    statistics: FloatArray
+    """Of those that leave something to test."""
+    stopped: bool
+    """Whether fewer were drawn than asked for, because more could not bring the p-value down far enough."""
+
+    def pvalue(self, statistic: float) -> float:
+        return float(simulated_pvalues(np.array([statistic]), self.statistics[None])[0])
+
+
+def _drawn(
+    simulator: NullSimulator,
+    null: Nuisance,
+    simulations: int,
+    rng: np.random.Generator,
+    progress: Progress = no_progress,
+    *,
+    stop_above: float,
+) -> _Drawn:
+    """Releases of a null, in portions until no more of them could bring the p-value down to ``stop_above`` (Besag &
+    Clifford 1991)."""
+    found = _Drawn(statistics=np.empty(0), stopped=False)
+    portion = PORTION if stop_above < 1 and not simulator.quick else simulations
+    for start in range(0, simulations, portion):
+        more = simulator.run_tested(null, min(portion, simulations - start), rng, progress).found.tested_statistics(0)
+        found = _Drawn(statistics=np.concatenate([found.statistics, more]), stopped=False)
+        as_far = found.pvalue(float(simulator.statistics[0])) * (1 + len(found.statistics))
+        if start + portion < simulations and as_far / (1 + simulations) > stop_above:
+            return replace(found, stopped=True)
+    return found
 
 
 def count_pvalues(

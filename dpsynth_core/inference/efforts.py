@@ -25,7 +25,7 @@ class Effort:
     repeats: int
     """Nulls estimated again from releases of the first one."""
     screening: int
-    """Releases of each null that decide whether it is plausible."""
+    """Releases of each null that decide whether it is plausible. 0: nothing is tried beside the released shares."""
     releases: int
     """Releases of each null at the ends of the range."""
     ends: int
@@ -47,6 +47,8 @@ class Effort:
     @property
     def runs(self) -> int:
         """Releases to be simulated, for two groups and no more of them than that."""
+        if not self.screening:
+            return self.releases
         shapes, sizes = 3 + len(self.widths) + 2 * len(self.tilts), 1 + len(self.fractions)
         tried = 2 * self.repeats + shapes * sizes
         closely = (1 + (2 + self.calibrates) * self.ends) * self.releases
@@ -101,5 +103,21 @@ ROW_EFFORTS = (
 )
 """Where the mechanism itself must run: the first figure takes fifty-five runs, so that it comes within seconds. It is
 rough, and never calls a test sound."""
+FIRST_SECONDS = 5.0
+"""Within which a first figure should come."""
+FEWEST_SEEN = 2
+"""Releases of a first figure at least, however long they take."""
 ROW_SCREENING = Effort(fractions=(0.5,), tilts=(), widths=(0.1,), repeats=4, screening=2, releases=99, ends=1)
 """The nulls that a calibrated test by itself is held against."""
+
+
+def row_efforts(seconds: float) -> tuple[Effort, ...]:
+    """The refinements where one run of the mechanism takes so long: a glimpse first, if the usual first figure is slow.
+
+    A glimpse takes the released shares for the truth, and few releases, so its range is wide.
+    """
+    if ROW_EFFORTS[0].runs * seconds <= FIRST_SECONDS:
+        return ROW_EFFORTS
+    seen = min(max(FEWEST_SEEN, int(FIRST_SECONDS / seconds)), FEWEST - 1)  # nothing is calibrated by one null
+    glimpse = Effort(fractions=(), tilts=(), widths=(), repeats=0, screening=0, releases=seen, ends=0)
+    return glimpse, *ROW_EFFORTS

@@ -59,6 +59,11 @@ class Findings:
         return np.asarray(self.statistics[self.tested[:, question], question])
 
     @classmethod
+    def empty(cls, questions: int) -> Findings:
+        """Of no table."""
+        return cls(pvalues=np.empty((0, questions)), statistics=np.empty((0, questions)))
+
+    @classmethod
     def joined(cls, parts: Sequence[Findings]) -> Findings:
         """Of several batches of tables."""
         return cls(

@@ -20,7 +20,7 @@ from dpsynth_core.inference.candidate_nulls import candidates
 from dpsynth_core.inference.efforts import MIN_USUAL, Effort
 from dpsynth_core.inference.multiplicity import holm_reports
 from dpsynth_core.inference.nuisance import Nuisance
-from dpsynth_core.inference.null_simulation import Findings, NullReleases, NullSimulator
+from dpsynth_core.inference.null_simulation import Findings, NullReleases, NullSimulator, shares_of
 from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.inference.simulated_pvalues import least_favourable, simulated_pvalues
 from dpsynth_core.progress import Progress, no_progress, share_of
@@ -188,6 +188,9 @@ def screen(
     simulator: NullSimulator, effort: Effort, rng: np.random.Generator, progress: Progress = no_progress
 ) -> ScreenedNulls:
     """Try many nulls, and keep those whose releases look like the real one."""
+    if not effort.screening:
+        released = shares_of(simulator.observed[None], simulator.n)
+        return ScreenedNulls(plausible=((released, Findings.empty(len(simulator.statistics))),), tried=1)
     estimate = simulator.estimate(rng, share_of(progress, 0.0, 0.2), releases=effort.estimating)
     tried = candidates(simulator, estimate, effort, rng)
     seen, tested = summaries(simulator.observed[None])[0], simulator.found.tested

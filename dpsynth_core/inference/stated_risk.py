@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from dpsynth_core.inference.count_simulator import count_cells_of
-from dpsynth_core.inference.efforts import COUNT_EFFORTS, FEWEST, ROW_EFFORTS, Effort
+from dpsynth_core.inference.efforts import COUNT_EFFORTS, FEWEST, Effort, row_efforts
 from dpsynth_core.inference.null_simulation import NullSimulator, NullTest
 from dpsynth_core.inference.null_simulators import NotSimulatedError, stated_budget
 from dpsynth_core.inference.proportions import Proportion
@@ -111,7 +111,7 @@ class StatedRisk(ABC):
         if self.low > SOUND:
             return f"A low ordinary p-value on this release is no evidence of a {self.subject}.{instead}"
         if self.simulations < FEWEST:
-            few = f"Only {self.simulations} releases were simulated at either end of that range"
+            few = f"Only {self.simulations} releases were simulated for each end of that range"
             return f"{few}, so it is rough: expect the higher figure until there are more.{instead}"
         return (
             f"The release says too little about the original to narrow this down, so expect the higher figure.{instead}"
@@ -180,17 +180,18 @@ def efforts_for(simulator: NullSimulator, max_seconds: float) -> tuple[Effort, .
     if simulator.quick:
         return COUNT_EFFORTS
     assert isinstance(simulator, RowSimulator)  # noqa: S101  there are two kinds
-    allowed = [effort for effort in ROW_EFFORTS if effort.runs * simulator.seconds <= max_seconds]
+    efforts = row_efforts(simulator.seconds)
+    allowed = [effort for effort in efforts if effort.runs * simulator.seconds <= max_seconds]
     if not allowed:
-        raise NotSimulatedError(too_slow(ROW_EFFORTS[0].runs * simulator.seconds))
+        raise NotSimulatedError(too_slow(efforts[0].runs * simulator.seconds))
     return tuple(allowed)
 
 
 def too_slow(seconds: float) -> str:
-    """Why there is no figure, where the first one would take so long."""
+    """Why there is no figure, where it would take so long."""
     return (
-        f"One run of this mechanism takes too long to repeat it {ROW_EFFORTS[0].runs} times: about "
-        f"{math.ceil(seconds / 60):,} minutes. Use a quicker mechanism, or allow more time."
+        f"One run of this mechanism takes too long to repeat it often enough: about {math.ceil(seconds / 60):,} "
+        "minutes in all. Use a quicker mechanism, or allow more time."
     )
 
 
@@ -209,5 +210,6 @@ def expected_seconds(release: Release, test: NullTest, stage: int = 0) -> float:
     per_row, mechanism, schema = budget.per_row(release.schema.rows_per_person), release.mechanism, release.schema
     if count_cells_of(mechanism, schema, test, release.n, per_row.epsilon) is not None:
         return QUICK_SECONDS
-    effort = ROW_EFFORTS[min(stage, len(ROW_EFFORTS) - 1)]
-    return effort.runs * mechanism.plan(schema, release.n, per_row).seconds_again
+    one = mechanism.plan(schema, release.n, per_row).seconds_again
+    efforts = row_efforts(one)
+    return efforts[min(stage, len(efforts) - 1)].runs * one

@@ -10,9 +10,11 @@ import pytest
 
 import dpsynth_core as dp
 from dpsynth_core.errors import DPSynthError, SchemaError
-from dpsynth_core.inference.calibrated import calibrated_mann_whitney
+from dpsynth_core.inference.calibrated import calibrated_mann_whitney, pvalue_over_nulls
 from dpsynth_core.inference.experiments import Experiment, error_rates
+from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.mann_whitney import GroupsError
+from dpsynth_core.inference.null_simulators import simulator_of
 from dpsynth_core.inference.populations import populations
 from dpsynth_core.inference.simulated_pvalues import least_favourable, simulated_pvalues
 from dpsynth_core.mechanisms.base import Mechanism
@@ -233,3 +235,19 @@ def test_other_shapes_and_sizes(shape: str, ratio: float, n: int, epsilon: float
     reps = 600
     found = error_rates(PERTURBED, epsilon=epsilon, n=n, ratio=ratio, shape=shares, reps=reps, test="calibrated")
     assert found.type_one.estimate <= at_most(0.06, reps)
+
+
+def test_an_experiment_stops_where_a_pvalue_cannot_be_low_any_more_and_agrees_with_the_whole_test() -> None:
+    low = {}
+    for seed, levels in enumerate([("a", "b"), ("b", "c")]):  # a difference, and none
+        made = release(KDTree(), epsilon=5.0, seed=seed)
+        test = GroupTest.of(made.schema, value="score", group="arm", levels=levels)
+        simulator = simulator_of(made, test, made.sample(), workers=1)
+        whole, all_of_them = pvalue_over_nulls(simulator, 39, np.random.default_rng(seed))
+        quick, some = pvalue_over_nulls(simulator, 39, np.random.default_rng(seed), stop_above=0.05)
+        assert (whole <= 0.05) == (quick <= 0.05)
+        assert len(all_of_them) == 39
+        low[levels] = quick <= 0.05, len(some)
+    assert low["a", "b"] == (True, 39), "what is low is simulated to the end"
+    assert low["b", "c"][0] is False
+    assert low["b", "c"][1] < 39

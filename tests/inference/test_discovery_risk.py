@@ -11,11 +11,12 @@ import pandas as pd
 import pytest
 
 import dpsynth_core as dp
+from dpsynth_core.inference import efforts
 from dpsynth_core.inference.calibrated import CalibratedMannWhitney
 from dpsynth_core.inference.candidate_nulls import candidates
 from dpsynth_core.inference.count_simulator import CountSimulator, count_cells_of
 from dpsynth_core.inference.discovery_risk import DiscoveryRisk, private_discovery_risk
-from dpsynth_core.inference.efforts import COUNT_EFFORTS, ROW_EFFORTS
+from dpsynth_core.inference.efforts import COUNT_EFFORTS, FEWEST_SEEN, ROW_EFFORTS, row_efforts
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.mann_whitney import mann_whitney
 from dpsynth_core.inference.nuisance import Nuisance
@@ -394,6 +395,29 @@ def test_the_wait_is_told_from_public_facts_before_anything_is_simulated() -> No
     assert [expected_seconds(by_rows, test, stage) for stage in range(3)] == [each.runs * one for each in ROW_EFFORTS]
     with pytest.raises(NotSimulatedError, match="states no privacy loss"):
         expected_seconds(release_of(dp.MECHANISMS["bayes"](), 200, 0.5, 1.0, seed=1), test)
+
+
+def test_where_runs_are_slow_a_glimpse_comes_first_and_calls_nothing_sound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(efforts, "FIRST_SECONDS", 0.5)
+    test = GroupTest.of(schema_of(GROUP, VALUE), value="value", group="group")
+    release = release_of(dp.MECHANISMS["pmse"](), 400, 0.5, 1.0, seed=1)
+    one = row_simulator(release, test, release.sample()).seconds
+    assert ROW_EFFORTS[0].runs * one > 0.5 >= expected_seconds(release, test)
+    assert expected_seconds(release, test, 1) == ROW_EFFORTS[0].runs * one, "the usual first figure comes next"
+    risk = dp.discovery_risk(release, value="value", group="group", stage=0, workers=1)
+    assert FEWEST_SEEN <= risk.simulations < ROW_EFFORTS[0].runs
+    assert not risk.last
+    assert risk.verdict != "sound"
+    assert risk.high - risk.low > 0.2
+    assert risk.problem == CALIBRATED_FOLLOWS
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0.2, 2.0, 60.0])
+def test_a_first_figure_is_as_quick_as_the_mechanism_allows(seconds: float) -> None:
+    stages = row_efforts(seconds)
+    assert stages[-len(ROW_EFFORTS) :] == ROW_EFFORTS
+    assert stages[0].runs * seconds <= max(efforts.FIRST_SECONDS, FEWEST_SEEN * seconds)
+    assert len(stages) == len(ROW_EFFORTS) or not stages[0].calibrates
 
 
 # The simulation

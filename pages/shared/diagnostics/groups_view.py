@@ -179,7 +179,7 @@ def _show_figures(risk: DiscoveryRisk, as_table: bool) -> None:
     if not risk.simulations:
         return
     refined = "" if risk.last else " The figure can still be refined."
-    st.caption(f"From {risk.simulations:,} simulated releases at either end of the range.{refined}")
+    st.caption(f"From {risk.simulations:,} simulated releases for each end of the range.{refined}")
     if risk.pairs:
         rows = [
             {
