@@ -36,6 +36,8 @@ class Effort:
     """Rows that cells may have that are not seen, in parts of the threshold below which they are emptied."""
     neighbours: tuple[int, ...] = ()
     """Numbers of cells that one kept cell may stand for, where others around it can have been emptied."""
+    settling: int = 0
+    """Further releases at most of the null that comes worst, whichever it is by then, until the verdict is settled."""
     estimating: int = ESTIMATION_RUNS
     """Releases in each round of the estimation, where the mechanism itself must run."""
 
@@ -51,7 +53,7 @@ class Effort:
             return self.releases
         shapes, sizes = 3 + len(self.widths) + 2 * len(self.tilts), 1 + len(self.fractions)
         tried = 2 * self.repeats + shapes * sizes
-        closely = (1 + (2 + self.calibrates) * self.ends) * self.releases
+        closely = (1 + (2 + self.calibrates) * self.ends) * self.releases + self.settling
         usual = max(MIN_USUAL, self.screening)
         return ESTIMATION_ROUNDS * self.estimating + self.repeats + usual + tried * self.screening + closely
 
@@ -99,6 +101,7 @@ ROW_EFFORTS = (
         screening=6,
         releases=300,
         ends=2,
+        settling=1_200,
     ),
 )
 """Where the mechanism itself must run: the first figure takes fifty-five runs, so that it comes within seconds. It is

@@ -23,6 +23,7 @@ from dpsynth_core.inference.nuisance import Nuisance
 from dpsynth_core.inference.null_simulation import Findings, NullReleases, NullSimulator, shares_of
 from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.inference.simulated_pvalues import least_favourable, simulated_pvalues
+from dpsynth_core.inference.stated_risk import verdict_of
 from dpsynth_core.progress import Progress, no_progress, share_of
 
 MAX_Z = 3.0
@@ -58,7 +59,7 @@ class PlausibleNulls:
     drawn: tuple[Findings, ...]
     """In simulated releases of each null."""
     releases: int
-    """Simulated for each of the nulls, or more where few leave something to test."""
+    """Simulated for each of the nulls, or more where few leave something to test or the verdict was open."""
     tried: int
     plausible: int
 
@@ -107,10 +108,11 @@ def risk_range(
     least = screened.least_unusual(simulator.statistics, effort.ends) if effort.calibrates else []
     chosen = dict.fromkeys([*_ends(rates, effort.ends), *least])
     nulls = [screened.plausible[i][0] for i in chosen]
-    drawn: list[Findings] = []
+    first: list[tuple[Nuisance, Findings]] = []
     for i, null in enumerate(nulls):
         part = share_of(progress, 0.6 + 0.4 * i / len(nulls), 0.6 + 0.4 * (i + 1) / len(nulls))
-        drawn.append(simulator.run_tested(null, effort.releases, rng, part).found)
+        first.append((null, simulator.run_tested(null, effort.releases, rng, part).found))
+    drawn = [found for _, found in settled(simulator, first, effort, alpha, rng)]
     reported, tested = zip(*(false_reports(found, alpha) for found in drawn), strict=True)
     pvalues, centres, spreads = zip(
         *(_calibrated(simulator.found, drawn, question) for question in range(len(simulator.statistics))), strict=True
@@ -127,6 +129,26 @@ def risk_range(
         tried=screened.tried,
         plausible=len(screened.plausible),
     )
+
+
+def settled(
+    simulator: NullSimulator,
+    drawn: list[tuple[Nuisance, Findings]],
+    effort: Effort,
+    alpha: float,
+    rng: np.random.Generator,
+) -> list[tuple[Nuisance, Findings]]:
+    """With more releases of whichever null comes worst, as long as its rate alone leaves the verdict open."""
+    drawn = list(drawn)
+    for _ in range(effort.settling // effort.releases):
+        counts = [false_reports(found, alpha) for _, found in drawn]
+        rates = [Proportion(count=int(reported[-1]), reps=int(tested[-1])) for reported, tested in counts]
+        worst = int(np.argmax([rate.high for rate in rates]))
+        if verdict_of([rates[worst]]) != "unknown":
+            break
+        null, found = drawn[worst]
+        drawn[worst] = null, Findings.joined([found, simulator.run_tested(null, effort.releases, rng).found])
+    return drawn
 
 
 def _calibrated(real: Findings, drawn: list[Findings], question: int) -> tuple[float, float, float]:

@@ -20,9 +20,9 @@ from dpsynth_core.inference.efforts import COUNT_EFFORTS, FEWEST_SEEN, ROW_EFFOR
 from dpsynth_core.inference.group_test import GroupTest
 from dpsynth_core.inference.mann_whitney import mann_whitney
 from dpsynth_core.inference.nuisance import Nuisance
-from dpsynth_core.inference.null_simulation import Findings
+from dpsynth_core.inference.null_simulation import Findings, NullReleases, NullSimulator
 from dpsynth_core.inference.null_simulators import NotSimulatedError, row_simulator, simulator_of
-from dpsynth_core.inference.plausible_nulls import PlausibleNulls, is_plausible, risk_range, summaries
+from dpsynth_core.inference.plausible_nulls import PlausibleNulls, is_plausible, risk_range, settled, summaries
 from dpsynth_core.inference.proportions import Proportion
 from dpsynth_core.inference.row_simulator import RowSimulator
 from dpsynth_core.inference.stated_risk import (
@@ -37,6 +37,7 @@ from dpsynth_core.inference.stated_risk import (
     range_of,
     verdict_of,
 )
+from dpsynth_core.progress import Progress, no_progress
 
 BINS = 20
 GROUP = {"name": "group", "kind": "categorical", "categories": ["a", "b"], "public": True}
@@ -418,6 +419,41 @@ def test_a_first_figure_is_as_quick_as_the_mechanism_allows(seconds: float) -> N
     assert stages[-len(ROW_EFFORTS) :] == ROW_EFFORTS
     assert stages[0].runs * seconds <= max(efforts.FIRST_SECONDS, FEWEST_SEEN * seconds)
     assert len(stages) == len(ROW_EFFORTS) or not stages[0].calibrates
+
+
+class _Coins(NullSimulator):
+    """Releases on which the test reports something with a known chance: the null's share of the first group."""
+
+    n, quick = 1000, False
+
+    def __init__(self) -> None:
+        self.found = Findings(pvalues=np.array([0.5]), statistics=np.zeros(1))
+
+    def run(
+        self, null: Nuisance, tables: int, rng: np.random.Generator, progress: Progress = no_progress
+    ) -> NullReleases:
+        low = rng.random(tables) < null.sizes[0, 0] / self.n
+        pvalues = np.where(low, 0.01, 0.5)[:, None]
+        return NullReleases(counts=np.ones((tables, 2, 1)), found=Findings(pvalues=pvalues, statistics=pvalues))
+
+    counted = estimate = again = changed = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("rates", "verdict", "was_open"),
+    [((0.03, 0.05), "sound", True), ((0.03, 0.2), "inflated", False), ((0.03, 0.08), "inflated", True)],
+)
+def test_an_open_verdict_is_settled_by_more_releases_of_the_worst_null(
+    rates: tuple[float, ...], verdict: RiskVerdict, was_open: bool
+) -> None:
+    rng, simulator, effort = np.random.default_rng(4), _Coins(), ROW_EFFORTS[-1]
+    nulls = [Nuisance(sizes=np.array([[1000 * rate, 1000 - 1000 * rate]]), chances=np.ones((1, 1))) for rate in rates]
+    first = [(null, simulator.run(null, effort.releases, rng).found) for null in nulls]
+    drawn = settled(simulator, first, effort, 0.05, rng)
+    shares = [Proportion(count=int((found.pvalues <= 0.05).sum()), reps=len(found.pvalues)) for _, found in drawn]
+    assert verdict_of(shares) == verdict
+    assert sum(share.reps for share in shares) <= len(rates) * effort.releases + effort.settling
+    assert (shares[1].reps > effort.releases) == was_open
 
 
 # The simulation
