@@ -110,9 +110,12 @@ def risk_range(
     nulls = [screened.plausible[i][0] for i in chosen]
     first: list[tuple[Nuisance, Findings]] = []
     for i, null in enumerate(nulls):
-        part = share_of(progress, 0.6 + 0.4 * i / len(nulls), 0.6 + 0.4 * (i + 1) / len(nulls))
+        part = share_of(progress, 0.6 + 0.25 * i / len(nulls), 0.6 + 0.25 * (i + 1) / len(nulls))
         first.append((null, simulator.run_tested(null, effort.releases, rng, part).found))
-    drawn = [found for _, found in settled(simulator, first, effort, alpha, rng)]
+    drawn = [
+        found
+        for _, found in settled(simulator, first, effort, alpha=alpha, rng=rng, progress=share_of(progress, 0.85, 1.0))
+    ]
     reported, tested = zip(*(false_reports(found, alpha) for found in drawn), strict=True)
     pvalues, centres, spreads = zip(
         *(_calibrated(simulator.found, drawn, question) for question in range(len(simulator.statistics))), strict=True
@@ -135,19 +138,22 @@ def settled(
     simulator: NullSimulator,
     drawn: list[tuple[Nuisance, Findings]],
     effort: Effort,
+    *,
     alpha: float,
     rng: np.random.Generator,
+    progress: Progress = no_progress,
 ) -> list[tuple[Nuisance, Findings]]:
     """With more releases of whichever null comes worst, as long as its rate alone leaves the verdict open."""
-    drawn = list(drawn)
-    for _ in range(effort.settling // effort.releases):
+    drawn, rounds = list(drawn), effort.settling // effort.releases
+    for step in range(rounds):
         counts = [false_reports(found, alpha) for _, found in drawn]
         rates = [Proportion(count=int(reported[-1]), reps=int(tested[-1])) for reported, tested in counts]
         worst = int(np.argmax([rate.high for rate in rates]))
         if verdict_of([rates[worst]]) != "unknown":
             break
         null, found = drawn[worst]
-        drawn[worst] = null, Findings.joined([found, simulator.run_tested(null, effort.releases, rng).found])
+        part = share_of(progress, step / rounds, (step + 1) / rounds)
+        drawn[worst] = null, Findings.joined([found, simulator.run_tested(null, effort.releases, rng, part).found])
     return drawn
 
 

@@ -449,7 +449,7 @@ def test_an_open_verdict_is_settled_by_more_releases_of_the_worst_null(
     rng, simulator, effort = np.random.default_rng(4), _Coins(), ROW_EFFORTS[-1]
     nulls = [Nuisance(sizes=np.array([[1000 * rate, 1000 - 1000 * rate]]), chances=np.ones((1, 1))) for rate in rates]
     first = [(null, simulator.run(null, effort.releases, rng).found) for null in nulls]
-    drawn = settled(simulator, first, effort, 0.05, rng)
+    drawn = settled(simulator, first, effort, alpha=0.05, rng=rng)
     shares = [Proportion(count=int((found.pvalues <= 0.05).sum()), reps=len(found.pvalues)) for _, found in drawn]
     assert verdict_of(shares) == verdict
     assert sum(share.reps for share in shares) <= len(rates) * effort.releases + effort.settling
