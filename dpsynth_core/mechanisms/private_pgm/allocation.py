@@ -19,7 +19,7 @@ SELECT_SETS, COUNT_SETS = "which columns belong together", "counts of columns to
 
 ERROR_PER_CELL = 0.4
 """Half the mean absolute error of a Gaussian in units of its standard deviation: the cost of noise on a pair's cell."""
-ROWS_PER_STD = 3.0
+ROWS_PER_STD = 4.0
 """Rows of a bin per standard deviation of the noise on it."""
 PAIR_ROWS_PER_STD = 2.5
 """The same for a cell of a pair."""
@@ -47,27 +47,34 @@ SELECTION_SHARE = Fraction(1, 10)
 """Of a round's budget: what selecting gets; the counts get the rest."""
 
 
+FIRST_LOOK = Fraction(1, 2)
+"""Of what a column's looks get, where there are several: the first one, which counts equal parts of the range."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class StageShares:
-    bins: int
     columns: int
     rounds: int
+    look: Fraction
+    """Of a numeric column's share, what finding its bins gets; these counts tell of the column as well."""
 
 
-LAPLACE_SHARES = StageShares(bins=8, columns=57, rounds=35)
-GAUSSIAN_SHARES = StageShares(bins=6, columns=46, rounds=48)
+LAPLACE_SHARES = StageShares(columns=65, rounds=35, look=Fraction(1, 8))
+GAUSSIAN_SHARES = StageShares(columns=52, rounds=48, look=Fraction(2, 5))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Allocation:
     bins: int
-    """Bins of a numeric column, at most."""
+    """Bins of a numeric column, about, beside those that its cells call for."""
+    keep_cells: bool
+    """Whether bins are cut where cells begin, however few: not where their number was given."""
     groups: int
     """Groups of a numeric column in a round, at most."""
     label_groups: int
     """Groups of a column of labels in a round, at most."""
-    look: Fraction
-    """Share of each look that finds a numeric column's bins."""
+    looks: Mapping[str, tuple[Fraction, ...]]
+    """Share of each look that finds a column's bins; none where every value has its own."""
     columns: Mapping[str, Fraction]
     """Share of each column's counts."""
     rounds: Fraction
@@ -99,25 +106,23 @@ def allocate(
         first = 0
     elif len(schema.columns) == 2:
         first = min(first, 1)
+    keep_cells = bins is None
     bins = bins or _affordable_bins(schema, n, budget, shares, first)
-    looks = sum(passes_needed(column, bins) for column in schema)
     # Under Gaussian noise two counts of one thing add up to what one count of both shares would be.
     label_part = LABEL_PART if _pairs_pay(n, budget, shares, first) else 1.0
     weights = _column_weights(schema, bins, budget, label_part)
     freed = round(shares.columns * (1 - sum(weights.values()) / sum(_column_weights(schema, bins, budget).values())))
-    present = {
-        FIND_BINS: shares.bins if looks else 0,
-        COUNT_COLUMNS: shares.columns - freed,
-        COUNT_SETS: shares.rounds + freed if first else 0,
-    }
-    total = sum(present.values())
-    of = {label: Fraction(share, total) for label, share in present.items()}
-    selecting = SELECTION_SHARE * of[COUNT_SETS] if len(schema.columns) > 2 else Fraction(0)
+    for_columns, for_rounds = shares.columns - freed, shares.rounds + freed if first else 0
+    in_rounds = Fraction(for_rounds, for_columns + for_rounds)
+    selecting = SELECTION_SHARE * in_rounds if len(schema.columns) > 2 else Fraction(0)
+    of = _split(1 - in_rounds, weights)
+    looks = {column.name: _looks(shares.look * of[column.name], passes_needed(column, bins)) for column in schema}
+    counts = {name: share - sum(looks[name]) for name, share in of.items()}
     stages = {
-        FIND_BINS: of[FIND_BINS],
-        COUNT_COLUMNS: of[COUNT_COLUMNS],
+        FIND_BINS: 1 - in_rounds - sum(counts.values()),
+        COUNT_COLUMNS: sum(counts.values(), Fraction(0)),
         SELECT_SETS: selecting,
-        COUNT_SETS: of[COUNT_SETS] - selecting,
+        COUNT_SETS: in_rounds - selecting,
     }
     label_groups = groups
     if groups is None:
@@ -126,14 +131,22 @@ def allocate(
         groups = max(MIN_GROUPS, min(MAX_GROUPS, math.floor(math.sqrt(cells))))
     return Allocation(
         bins=bins,
+        keep_cells=keep_cells,
         groups=groups,
         label_groups=label_groups or max(groups, LABEL_GROUPS),
-        look=of[FIND_BINS] / max(1, looks),
-        columns=_split(of[COUNT_COLUMNS], weights),
-        rounds=of[COUNT_SETS],
+        looks=looks,
+        columns=counts,
+        rounds=in_rounds,
         first=first,
         stages={label: share for label, share in stages.items() if share},
     )
+
+
+def _looks(share: Fraction, passes: int) -> tuple[Fraction, ...]:
+    """What each look at a column gets."""
+    if passes < 2:
+        return (share,) * passes
+    return FIRST_LOOK * share, *((1 - FIRST_LOOK) * share / (passes - 1) for _ in range(passes - 1))
 
 
 def _affordable_rounds(schema: Schema, n: int, budget: Budget, shares: StageShares) -> int:
@@ -159,7 +172,7 @@ def _affordable_bins(schema: Schema, n: int, budget: Budget, shares: StageShares
     numeric = [column.name for column in schema if column.is_numeric]
     if not numeric:
         return MIN_BINS
-    share = Fraction(shares.columns, 100 if first else 100 - shares.rounds)
+    share = (1 - shares.look) * Fraction(shares.columns, 100 if first else 100 - shares.rounds)
     of = _split(share, _column_weights(schema, MIN_BINS * 4, budget))
     rows = n / (ROWS_PER_STD * expected_std(max(of[name] for name in numeric), budget))
     return max(MIN_BINS, min(MAX_BINS, math.floor(rows)))

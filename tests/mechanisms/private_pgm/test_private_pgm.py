@@ -107,8 +107,8 @@ def selected(table: dp.PrivateTable, budget: Budget, seed: int, target: int | No
     allocation = allocate(table.schema, table.n, budget, **given)
     measurer = measurer_for(SeededNoise(budget, seed), budget)
     slots = count_slots(table, allocation.bins)
-    bins = [find_bins(column, slots[column.name], table.n, measurer, allocation) for column in table.schema]
-    columns = [measure_column(each, slots[each.axis.column.name], table.n, measurer, allocation) for each in bins]
+    found = [find_bins(column, slots[column.name], table.n, measurer, allocation) for column in table.schema]
+    columns = [measure_column(each, slots[each.bins.axis.column.name], table.n, measurer, allocation) for each in found]
     measured = [column.measurement(variable) for variable, column in enumerate(columns)]
     rounds = Rounds(GroupedRows.of(table, columns), measured, measurer, allocation, budget=budget, target=target)
     rounds.run(lambda _: None)
@@ -225,6 +225,8 @@ def test_shares_that_were_planned_are_public_and_add_up() -> None:
             allocation = allocate(mixed_schema(), 300, budget, rounds=rounds)
             assert sum(allocation.stages.values()) == 1
             assert {FIND_BINS, COUNT_COLUMNS} <= allocation.stages.keys()
+            assert sum(sum(shares) for shares in allocation.looks.values()) == allocation.stages[FIND_BINS]
+            assert sum(allocation.columns.values()) == allocation.stages[COUNT_COLUMNS]
             assert (COUNT_SETS in allocation.stages) == bool(budget.delta or rounds)
 
 
