@@ -24,7 +24,7 @@ ROWS_PER_STD = 4.0
 PAIR_ROWS_PER_STD = 2.5
 """The same for a cell of a pair."""
 MIN_BINS, MAX_BINS, MIN_GROUPS, MAX_GROUPS = 4, 256, 2, 16
-MIN_BINS_WITH_CELLS = 3
+MIN_BINS_WITH_CELLS = 2
 """Bins that must be affordable for cells to be told apart; with fewer, joining them by noise alone loses less."""
 LARGE_COLUMN = 32
 """Bins beyond which a column gets no more of the budget: it is mostly asked about in coarser terms."""
@@ -67,7 +67,7 @@ LAPLACE_SHARES = StageShares(columns=65, rounds=35, look=Fraction(1, 8))
 GAUSSIAN_SHARES = StageShares(columns=52, rounds=48, look=Fraction(2, 5))
 CLEAR_PAIR_SHARES = StageShares(columns=42, rounds=58, look=Fraction(2, 5))
 """Under Gaussian noise where pairs have next to none: what is left to find is in them."""
-NOISY_PAIR_SHARES = StageShares(columns=75, rounds=25, look=Fraction(2, 5))
+NOISY_PAIR_SHARES = StageShares(columns=62, rounds=38, look=Fraction(2, 5))
 """Under Gaussian noise where pairs would mostly be noise: better single columns then help more."""
 
 
