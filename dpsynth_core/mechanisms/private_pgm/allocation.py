@@ -19,11 +19,13 @@ SELECT_SETS, COUNT_SETS = "which columns belong together", "counts of columns to
 
 ERROR_PER_CELL = 0.4
 """Half the mean absolute error of a Gaussian in units of its standard deviation: the cost of noise on a pair's cell."""
-ROWS_PER_STD = 3.0
+ROWS_PER_STD = 4.0
 """Rows of a bin per standard deviation of the noise on it."""
 PAIR_ROWS_PER_STD = 2.5
 """The same for a cell of a pair."""
 MIN_BINS, MAX_BINS, MIN_GROUPS, MAX_GROUPS = 4, 256, 2, 16
+MIN_BINS_WITH_CELLS = 2
+"""Bins that must be affordable for cells to be told apart; with fewer, joining them by noise alone loses less."""
 LARGE_COLUMN = 32
 """Bins beyond which a column gets no more of the budget: it is mostly asked about in coarser terms."""
 LABEL_PART = 0.43
@@ -31,6 +33,8 @@ LABEL_PART = 0.43
 they count its labels too. What that frees goes to the rounds."""
 MAX_PAIR_ERROR = 0.1
 """Error (total variation) that noise may bring to a round's pair for that."""
+CLEAR_PAIR_ERROR, NOISY_PAIR_ERROR, DROWNED_PAIR_ERROR = 0.01, 0.3, 1.0
+"""The same where pairs have next to no noise, where they are mostly noise, and where counting them does harm."""
 LABEL_GROUPS = 16
 """Labels of a column that keep a group of their own in a pair, however noisy: labels have no neighbours to be joined
 with, and the rounds leave out pairs whose cells would drown."""
@@ -47,27 +51,38 @@ SELECTION_SHARE = Fraction(1, 10)
 """Of a round's budget: what selecting gets; the counts get the rest."""
 
 
+FIRST_LOOK = Fraction(1, 2)
+"""Of what a column's looks get, where there are several: the first one, which counts equal parts of the range."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class StageShares:
-    bins: int
     columns: int
     rounds: int
+    look: Fraction
+    """Of a numeric column's share, what finding its bins gets; these counts tell of the column as well."""
 
 
-LAPLACE_SHARES = StageShares(bins=8, columns=57, rounds=35)
-GAUSSIAN_SHARES = StageShares(bins=6, columns=46, rounds=48)
+LAPLACE_SHARES = StageShares(columns=65, rounds=35, look=Fraction(1, 8))
+GAUSSIAN_SHARES = StageShares(columns=52, rounds=48, look=Fraction(2, 5))
+CLEAR_PAIR_SHARES = StageShares(columns=42, rounds=58, look=Fraction(2, 5))
+"""Under Gaussian noise where pairs have next to none: what is left to find is in them."""
+NOISY_PAIR_SHARES = StageShares(columns=62, rounds=38, look=Fraction(2, 5))
+"""Under Gaussian noise where pairs would mostly be noise: better single columns then help more."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Allocation:
     bins: int
-    """Bins of a numeric column, at most."""
+    """Bins of a numeric column, about, beside those that its cells call for."""
+    keep_cells: bool
+    """Whether bins are also cut where cells begin: not where their number was given, nor where they would drown."""
     groups: int
     """Groups of a numeric column in a round, at most."""
     label_groups: int
     """Groups of a column of labels in a round, at most."""
-    look: Fraction
-    """Share of each look that finds a numeric column's bins."""
+    looks: Mapping[str, tuple[Fraction, ...]]
+    """Share of each look that finds a column's bins; none where every value has its own."""
     columns: Mapping[str, Fraction]
     """Share of each column's counts."""
     rounds: Fraction
@@ -93,31 +108,31 @@ def allocate(
     rounds: int | None = None,
 ) -> Allocation:
     """An allocation that spends the budget exactly, with sizes chosen where none are given."""
-    shares = GAUSSIAN_SHARES if budget.delta else LAPLACE_SHARES
+    shares = _stage_shares(len(schema.columns), n, budget)
     first = _affordable_rounds(schema, n, budget, shares) if rounds is None else rounds
     if len(schema.columns) == 1:
         first = 0
     elif len(schema.columns) == 2:
         first = min(first, 1)
-    bins = bins or _affordable_bins(schema, n, budget, shares, first)
-    looks = sum(passes_needed(column, bins) for column in schema)
+    affordable = _affordable_bins(schema, n, budget, shares, first)
+    keep_cells = bins is None and affordable >= MIN_BINS_WITH_CELLS
+    bins = bins or max(MIN_BINS, affordable)
     # Under Gaussian noise two counts of one thing add up to what one count of both shares would be.
-    label_part = LABEL_PART if _pairs_pay(n, budget, shares, first) else 1.0
+    pairs_pay = bool(budget.delta and first) and _pair_error(n, budget, shares, first) <= MAX_PAIR_ERROR
+    label_part = LABEL_PART if pairs_pay else 1.0
     weights = _column_weights(schema, bins, budget, label_part)
     freed = round(shares.columns * (1 - sum(weights.values()) / sum(_column_weights(schema, bins, budget).values())))
-    present = {
-        FIND_BINS: shares.bins if looks else 0,
-        COUNT_COLUMNS: shares.columns - freed,
-        COUNT_SETS: shares.rounds + freed if first else 0,
-    }
-    total = sum(present.values())
-    of = {label: Fraction(share, total) for label, share in present.items()}
-    selecting = SELECTION_SHARE * of[COUNT_SETS] if len(schema.columns) > 2 else Fraction(0)
+    for_columns, for_rounds = shares.columns - freed, shares.rounds + freed if first else 0
+    in_rounds = Fraction(for_rounds, for_columns + for_rounds)
+    selecting = SELECTION_SHARE * in_rounds if len(schema.columns) > 2 else Fraction(0)
+    of = _split(1 - in_rounds, weights)
+    looks = {column.name: _looks(shares.look * of[column.name], passes_needed(column, bins)) for column in schema}
+    counts = {name: share - sum(looks[name]) for name, share in of.items()}
     stages = {
-        FIND_BINS: of[FIND_BINS],
-        COUNT_COLUMNS: of[COUNT_COLUMNS],
+        FIND_BINS: 1 - in_rounds - sum(counts.values()),
+        COUNT_COLUMNS: sum(counts.values(), Fraction(0)),
         SELECT_SETS: selecting,
-        COUNT_SETS: of[COUNT_SETS] - selecting,
+        COUNT_SETS: in_rounds - selecting,
     }
     label_groups = groups
     if groups is None:
@@ -126,43 +141,60 @@ def allocate(
         groups = max(MIN_GROUPS, min(MAX_GROUPS, math.floor(math.sqrt(cells))))
     return Allocation(
         bins=bins,
+        keep_cells=keep_cells,
         groups=groups,
         label_groups=label_groups or max(groups, LABEL_GROUPS),
-        look=of[FIND_BINS] / max(1, looks),
-        columns=_split(of[COUNT_COLUMNS], weights),
-        rounds=of[COUNT_SETS],
+        looks=looks,
+        columns=counts,
+        rounds=in_rounds,
         first=first,
         stages={label: share for label, share in stages.items() if share},
     )
+
+
+def _looks(share: Fraction, passes: int) -> tuple[Fraction, ...]:
+    """What each look at a column gets."""
+    if passes < 2:
+        return (share,) * passes
+    return FIRST_LOOK * share, *((1 - FIRST_LOOK) * share / (passes - 1) for _ in range(passes - 1))
 
 
 def _affordable_rounds(schema: Schema, n: int, budget: Budget, shares: StageShares) -> int:
     """How many rounds to lay the budget out for, or none where noise would drown them."""
     columns = len(schema.columns)
     if budget.delta:
-        return min(MAX_FIRST, ROUNDS_PER_COLUMN * columns)
+        most = min(MAX_FIRST, ROUNDS_PER_COLUMN * columns)
+        return most if _pair_error(n, budget, GAUSSIAN_SHARES, most) <= DROWNED_PAIR_ERROR else 0
     side = sum(min(TYPICAL_GROUPS, _expected_bins(column, TYPICAL_GROUPS)) for column in schema) / columns
     edges = columns - 1
     std = expected_std(Fraction(shares.rounds, 100 * max(1, edges)), budget)
     return edges if edges == 1 or ERROR_PER_CELL * side**2 * std / n <= MAX_TREE_ERROR else 0
 
 
-def _pairs_pay(n: int, budget: Budget, shares: StageShares, first: int) -> bool:
-    """Whether a round's pair tells of its columns too, rather than of the noise."""
-    if not budget.delta or not first:
-        return False
+def _stage_shares(columns: int, n: int, budget: Budget) -> StageShares:
+    if not budget.delta:
+        return LAPLACE_SHARES
+    error = _pair_error(n, budget, GAUSSIAN_SHARES, min(MAX_FIRST, ROUNDS_PER_COLUMN * columns))
+    if error <= CLEAR_PAIR_ERROR:
+        return CLEAR_PAIR_SHARES
+    return GAUSSIAN_SHARES if error <= NOISY_PAIR_ERROR else NOISY_PAIR_SHARES
+
+
+def _pair_error(n: int, budget: Budget, shares: StageShares, first: int) -> float:
+    """Error (total variation) that noise brings to a round's pair, about."""
     std = expected_std(Fraction(shares.rounds, 100 * first), budget)
-    return ERROR_PER_CELL * TYPICAL_GROUPS**2 * std / n <= MAX_PAIR_ERROR
+    return ERROR_PER_CELL * TYPICAL_GROUPS**2 * std / n
 
 
 def _affordable_bins(schema: Schema, n: int, budget: Budget, shares: StageShares, first: int) -> int:
+    """How many bins of a number have counts that are well above their noise; zero where there are no numbers."""
     numeric = [column.name for column in schema if column.is_numeric]
     if not numeric:
-        return MIN_BINS
-    share = Fraction(shares.columns, 100 if first else 100 - shares.rounds)
+        return 0
+    share = (1 - shares.look) * Fraction(shares.columns, 100 if first else 100 - shares.rounds)
     of = _split(share, _column_weights(schema, MIN_BINS * 4, budget))
     rows = n / (ROWS_PER_STD * expected_std(max(of[name] for name in numeric), budget))
-    return max(MIN_BINS, min(MAX_BINS, math.floor(rows)))
+    return min(MAX_BINS, math.floor(rows))
 
 
 def _column_weights(schema: Schema, bins: int, budget: Budget, label_part: float = 1.0) -> dict[str, Fraction]:

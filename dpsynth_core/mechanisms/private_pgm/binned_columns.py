@@ -8,8 +8,8 @@ import numpy as np
 
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.mechanisms.private_pgm.allocation import COUNT_COLUMNS, FIND_BINS, Allocation
-from dpsynth_core.mechanisms.private_pgm.bins import Bins, adaptive_bins, passes_needed, starting_axis
-from dpsynth_core.mechanisms.private_pgm.denoise import category_counts, ordered_counts
+from dpsynth_core.mechanisms.private_pgm.bins import Bins, FoundBins, adaptive_bins, passes_needed, starting_axis
+from dpsynth_core.mechanisms.private_pgm.denoise import CoarseCounts, category_counts, ordered_counts, precision
 from dpsynth_core.mechanisms.private_pgm.estimation import Measurement
 from dpsynth_core.mechanisms.private_pgm.graphical_model import ConditionalTable
 from dpsynth_core.mechanisms.private_pgm.measuring import Measurer
@@ -36,7 +36,7 @@ class BinnedColumn:
     groups: IntArray
     """The group of each bin."""
     std: float
-    """Of the noise on a bin's count."""
+    """Of the noise on a group's count, about."""
     levels: tuple[IntArray, ...]
     """Coarser and coarser gatherings of the groups, from each group as its own."""
 
@@ -46,8 +46,7 @@ class BinnedColumn:
 
     def measurement(self, variable: int) -> Measurement:
         counts = np.bincount(self.groups, weights=self.counts, minlength=self.size).astype(np.float64)
-        std = self.std * float(np.sqrt(len(self.counts) / self.size))
-        return Measurement(clique=(variable,), values=counts, std=std)
+        return Measurement(clique=(variable,), values=counts, std=self.std)
 
     def bins_given_group(self, group: int, bin_: int) -> ConditionalTable:
         joint = np.zeros((self.size, len(self.counts)))
@@ -75,29 +74,44 @@ def count_slots(table: PrivateRows, bins: int) -> dict[str, IntArray]:
     return {axis.column.name: full_counts(counts, (axis.size,)) for axis, counts in zip(axes, counted, strict=True)}
 
 
-def find_bins(column: Column, slots: IntArray, n: int, measurer: Measurer, allocation: Allocation) -> Bins:
+def find_bins(column: Column, slots: IntArray, n: int, measurer: Measurer, allocation: Allocation) -> FoundBins:
     """A column's bins: as declared, one for each value, or found with noisy histograms."""
+    shares = iter(allocation.looks[column.name])
     passes = passes_needed(column, allocation.bins)
     if not passes:
-        return Bins.equal(column, allocation.bins)
+        return FoundBins(bins=Bins.equal(column, allocation.bins))
 
     def measure(counts: IntArray) -> tuple[IntArray, float]:
-        return measurer.histogram(counts, allocation.look, FIND_BINS)
+        return measurer.histogram(counts, next(shares), FIND_BINS)
 
-    return adaptive_bins(slots, n, column, measure, bins=allocation.bins, passes=passes)
+    return adaptive_bins(
+        slots, n, column, measure, bins=allocation.bins, passes=passes, keep_cells=allocation.keep_cells
+    )
 
 
-def measure_column(bins: Bins, slots: IntArray, n: int, measurer: Measurer, allocation: Allocation) -> BinnedColumn:
-    """A column's counts, without what the noise alone added."""
+def measure_column(
+    found: FoundBins, slots: IntArray, n: int, measurer: Measurer, allocation: Allocation
+) -> BinnedColumn:
+    """A column's counts, without what the noise alone added, helped by what looks have counted already."""
+    bins = found.bins
     column = bins.axis.column
     exact = bins.gather(slots)
     noisy, std = measurer.histogram(exact, allocation.columns[column.name], COUNT_COLUMNS, rows=n)
     values = noisy.astype(np.float64)
     ordered = column.is_numeric
-    counts = ordered_counts(values, bins.widths, std, n) if ordered else category_counts(values, std, n)
+    coarser = [
+        CoarseCounts(parts=bins.overlap(look.edges), values=look.counts.astype(np.float64), std=look.std)
+        for look in found.looks
+    ]
+    counts = ordered_counts(values, bins.widths, std, n, coarser) if ordered else category_counts(values, std, n)
     max_groups = allocation.groups if ordered else allocation.label_groups
     groups = group_bins(bins, counts, max_groups)
-    return BinnedColumn(bins=bins, counts=counts, groups=groups, std=std, levels=_levels(bins, counts, groups))
+    group_std = std * float(np.sqrt(len(groups) / (groups.max() + 1)))
+    if coarser:
+        gathered = np.equal.outer(np.arange(groups.max() + 1), groups).astype(np.float64)
+        covariance = gathered @ np.linalg.solve(precision(len(values), std, coarser), gathered.T)
+        group_std = float(np.sqrt(np.diag(covariance).mean()))
+    return BinnedColumn(bins=bins, counts=counts, groups=groups, std=group_std, levels=_levels(bins, counts, groups))
 
 
 def _levels(bins: Bins, counts: FloatArray, groups: IntArray) -> tuple[IntArray, ...]:

@@ -32,6 +32,17 @@ MAX_WIDTH_RATIO = 4
 
 
 @dataclass(frozen=True, kw_only=True)
+class Look:
+    """Noisy counts of consecutive parts of a column's range, paid for."""
+
+    edges: IntArray
+    """First slot of every part, and one past the last."""
+    counts: IntArray
+    std: float
+    """Of their noise."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Bins:
     """One column's slots, gathered into consecutive bins; missing values have a bin of their own, the last."""
 
@@ -66,6 +77,14 @@ class Bins:
         cells = min(self.axis.column.levels, max_cells)
         return -(-np.arange(1, cells) * self.axis.slots // cells)
 
+    def overlap(self, edges: IntArray) -> FloatArray:
+        """For each part between these edges the fraction of every bin that lies in it, the missing one included."""
+        starts = np.maximum(edges[:-1, None], self.edges[:-1])
+        ends = np.minimum(edges[1:, None], self.edges[1:])
+        within = np.zeros((len(edges) - 1, self.size))
+        within[:, : len(self.widths)] = np.maximum(ends - starts, 0) / self.widths
+        return within
+
     def codes(self, rows: RowsAtHand) -> IntArray:
         """Each row's bin: private."""
         return self.of_slot[self.axis.locate(rows)]
@@ -84,6 +103,14 @@ class Bins:
     def place(self, codes: IntArray, noise: Noise, *, centre: bool) -> Positions:
         edges = self.edges if self.axis.missing is None else np.append(self.edges, self.axis.size)
         return self.axis.place(edges[:-1], edges[1:], codes, noise.uniform, centre=centre)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundBins:
+    """A column's bins, and the looks that found them, if any was taken."""
+
+    bins: Bins
+    looks: tuple[Look, ...] = ()
 
 
 def passes_needed(column: Column, bins: int) -> int:
@@ -109,38 +136,34 @@ def adaptive_bins(
     *,
     bins: int,
     passes: int,
-) -> Bins:
-    """About ``bins`` bins of about equal noisy mass, narrow where rows crowd.
+    keep_cells: bool = False,
+) -> FoundBins:
+    """About ``bins`` bins of about equal noisy mass, narrow where rows crowd, and the looks that found them.
 
     ``slots`` holds the rows in each slot of the column's finest axis: private. ``n`` is the number of all rows.
 
     Each pass measures the parts so far, with ``measure`` returning noisy counts and the standard deviation of their
     noise; heavy parts are cut into sixteen for the next pass. The number of passes is public, every pass is a histogram
-    (a replaced row leaves one part and enters another), and only noisy counts decide.
+    (a replaced row leaves one part and enters another), and only noisy counts decide. With ``keep_cells``, bins are
+    also cut where one of sixteen equal parts of the range begins, which the first pass has counted.
     """
     axis = Axis.fine(column)
     below = np.insert(np.cumsum(slots[: axis.slots]), 0, 0)
     edges = _cut(np.array([0, axis.slots], dtype=np.int64), np.array([True]))
+    looks: list[Look] = []
     for turn in range(passes):
         counts = np.diff(below[edges]).astype(np.int64)
         noisy, std = measure(counts)
+        looks.append(Look(edges=edges, counts=noisy, std=std))
         if turn + 1 < passes:
             edges = _cut(edges, noisy > max(HEAVY_STDS * std, n / bins))
     mass = np.maximum(noisy, 0).astype(np.float64)
     # Noise that outweighs the rows must not ask for more bins than there are rows to fill.
     mass *= min(1.0, n / max(mass.sum(), 1.0))
     found = _equal_mass(edges, mass, n / bins)
-    if bins > CELLS:  # fewer bins than cells cannot keep to their edges
-        found = _with_cells(found, axis, edges, mass, n / bins)
-    return Bins(axis=axis, edges=found)
-
-
-def _with_cells(edges: IntArray, axis: Axis, parts: IntArray, mass: FloatArray, rows_per_bin: float) -> IntArray:
-    """The bins, cut where a declared cell begins within one that is not nearly empty."""
-    cells = Bins(axis=axis, edges=edges).cell_edges(CELLS)
-    held = np.interp(edges, parts, np.insert(np.cumsum(mass), 0, 0.0))
-    inside = np.searchsorted(edges, cells, side="right") - 1
-    return np.union1d(edges, cells[np.diff(held)[inside] >= OWN_BIN_SHARE * rows_per_bin])
+    if keep_cells:
+        found = np.union1d(found, Bins(axis=axis, edges=found).cell_edges(CELLS))
+    return FoundBins(bins=Bins(axis=axis, edges=found), looks=tuple(looks))
 
 
 def _cut(edges: IntArray, heavy: BoolArray) -> IntArray:

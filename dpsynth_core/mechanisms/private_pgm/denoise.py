@@ -6,6 +6,9 @@ alike than their noisy counts suggest.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray
@@ -15,6 +18,27 @@ SMALL_STDS = 3.0
 """Standard deviations of noise below which a category's own noisy count says little."""
 PIECE_PENALTY = 2.0
 """Squared error, in units of the noise variance, that one more piece must save: Mallows' criterion."""
+
+NNLS_STEPS = 50
+"""Steps for each bin after which least squares without negative counts gives up; it needs about one."""
+SUM_STDS = 1e-2
+"""Noise of the public number of rows, in units of a bin's: next to none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoarseCounts:
+    """Noisy counts of parts that bins lie in, wholly or partly."""
+
+    parts: FloatArray
+    """A row for each part: the fraction of each bin that lies in it."""
+    values: FloatArray
+    std: float
+
+
+def precision(size: int, std: float, coarser: Sequence[CoarseCounts]) -> FloatArray:
+    """The inverse of the covariance of bins that were counted themselves and in coarser parts (least squares)."""
+    of_bins = np.eye(size) / std**2 + 1 / (size * (SUM_STDS * std) ** 2)
+    return np.asarray(sum((each.parts.T @ each.parts / each.std**2 for each in coarser), start=of_bins))
 
 
 def _with_sum(values: FloatArray, total: float) -> FloatArray:
@@ -41,15 +65,33 @@ def category_counts(noisy: FloatArray, std: float, total: float) -> FloatArray:
     return out
 
 
-def ordered_counts(noisy: FloatArray, widths: FloatArray, std: float, total: float) -> FloatArray:
+def ordered_counts(
+    noisy: FloatArray, widths: FloatArray, std: float, total: float, coarser: Sequence[CoarseCounts] = ()
+) -> FloatArray:
     """Counts of consecutive bins, followed by whatever has no position among them (missing values).
 
     Bins are joined into pieces of constant density where one more piece would save less squared error than its noise
-    costs (NoiseFirst, Xu et al. 2013, with Mallows' penalty), by dynamic programming over the last piece.
+    costs (NoiseFirst, Xu et al. 2013, with Mallows' penalty), by dynamic programming over the last piece. Counts of
+    coarser parts know the sums of many bins far better than the bins do, and correct them by least squares.
     """
     values = _with_sum(noisy, total)
     values[: len(widths)] = _piecewise_constant(values[: len(widths)], widths, PIECE_PENALTY * std**2)
-    return project_to_simplex(values, total)
+    return project_to_simplex(_with_coarser(values, std, total, coarser) if coarser else values, total)
+
+
+def _with_coarser(values: FloatArray, std: float, total: float, coarser: Sequence[CoarseCounts]) -> FloatArray:
+    """The counts that fit best, none below zero, in units of the noise.
+
+    That bins are not negative must be said together with what is known of their sums: where noise alone put rows into
+    nearly empty parts, other parts are short of them, not many bins of one part.
+    """
+    from scipy.optimize import nnls  # noqa: PLC0415  takes long to import
+
+    size = len(values)
+    of_sum = SUM_STDS * std * np.sqrt(size)
+    weights = [np.eye(size) / std, *(each.parts / each.std for each in coarser), np.full((1, size), 1 / of_sum)]
+    wanted = [values / std, *(each.values / each.std for each in coarser), np.array([total / of_sum])]
+    return np.asarray(nnls(np.concatenate(weights), np.concatenate(wanted), maxiter=NNLS_STEPS * size)[0])
 
 
 def _piecewise_constant(values: FloatArray, widths: FloatArray, penalty: float) -> FloatArray:

@@ -201,8 +201,10 @@ class PrivatePGM(Mechanism):
 
         progress("Counting single columns", 0.1)
         slots = count_slots(table, allocation.bins)
-        bins = [find_bins(column, slots[column.name], table.n, measurer, allocation) for column in table.schema]
-        columns = [measure_column(each, slots[each.axis.column.name], table.n, measurer, allocation) for each in bins]
+        found = [find_bins(column, slots[column.name], table.n, measurer, allocation) for column in table.schema]
+        columns = [
+            measure_column(each, slots[each.bins.axis.column.name], table.n, measurer, allocation) for each in found
+        ]
         measurements = [column.measurement(variable) for variable, column in enumerate(columns)]
 
         data = GroupedRows.of(table, columns)
@@ -215,7 +217,7 @@ class PrivatePGM(Mechanism):
         variables = tuple(range(size, 2 * size))
         return GraphicalModel(
             tables=(*model.fitted.tables(), *refined),
-            bins=tuple(bins),
+            bins=tuple(column.bins for column in columns),
             variables=variables,
             centre=self.placement == "centre",
             targets=PairTargets.of(rounds.pairs(model), [column.strata() for column in columns]),

@@ -61,8 +61,8 @@ STRANGERS: dict[str, Stranger] = {
     "bins by raw counts": Stranger(
         mistake="The noisy histogram is paid for, and bins are cut by the raw one.",
         path=f"{CORE}/mechanisms/private_pgm/binned_columns.py",
-        before="return measurer.histogram(counts, allocation.look, FIND_BINS)",
-        after="return counts, measurer.histogram(counts, allocation.look, FIND_BINS)[1]",
+        before="return measurer.histogram(counts, next(shares), FIND_BINS)",
+        after="return counts, measurer.histogram(counts, next(shares), FIND_BINS)[1]",
     ),
     "one vector of noise for all": Stranger(
         mistake="Within a run, one vector of noise serves every draw of as many values.",

@@ -16,7 +16,7 @@ import dpsynth_core as dp
 from dpsynth_core.mechanisms.partition.axis import Axis
 from dpsynth_core.mechanisms.private_pgm.binned_columns import group_bins
 from dpsynth_core.mechanisms.private_pgm.bins import Bins, adaptive_bins, passes_needed
-from dpsynth_core.mechanisms.private_pgm.denoise import category_counts, ordered_counts
+from dpsynth_core.mechanisms.private_pgm.denoise import CoarseCounts, category_counts, ordered_counts
 from dpsynth_core.mechanisms.simplex import project_to_simplex
 
 noisy_counts = st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=40).map(np.array)
@@ -60,6 +60,38 @@ def test_a_flat_stretch_comes_out_better_than_by_projection_alone() -> None:
     assert joined < 0.8 * plain
 
 
+def in_sixteenths(counts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.repeat(np.eye(16), len(counts) // 16, axis=1)
+
+
+def test_counts_of_coarser_parts_make_sums_of_bins_better() -> None:
+    counts = np.random.default_rng(0).poisson(1_000 * np.exp(-(np.linspace(-3, 3, 256) ** 2))).astype(float)
+    parts, errors = in_sixteenths(counts), []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        noisy = counts + rng.normal(0, 60, 256)
+        coarser = CoarseCounts(parts=parts, values=parts @ counts + rng.normal(0, 60, 16), std=60)
+        both = [ordered_counts(noisy, np.ones(256), 60, counts.sum(), looks) for looks in ([], [coarser])]
+        errors.append([np.abs(parts @ (found - counts)).sum() for found in both])
+    without, with_looks = np.mean(errors, axis=0)
+    assert with_looks < 0.7 * without
+
+
+def test_noise_in_empty_parts_takes_few_rows_from_a_crowded_one() -> None:
+    """Least squares without negative counts, beside correcting first and cutting off afterwards."""
+    counts = np.zeros(256)
+    counts[:16] = 200.0
+    parts, taken = in_sixteenths(counts), []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        looks = CoarseCounts(parts=parts, values=parts @ counts + rng.normal(0, 100, 16), std=100)
+        found = ordered_counts(counts + rng.normal(0, 100, 256), np.ones(256), 100, 3_200, [looks])
+        assert found.min() >= 0
+        assert found.sum() == pytest.approx(3_200)
+        taken.append(found[16:].sum())
+    assert np.mean(taken) < 300  # fifteen parts with 40 rows each, on average, if all that is negative were cut off
+
+
 def test_pieces_are_the_best_there_are() -> None:
     """Against every way to cut six bins."""
     rng = np.random.default_rng(3)
@@ -95,13 +127,28 @@ def slots_of(table: dp.PrivateTable, name: str) -> np.ndarray[Any, Any]:
 def test_looking_closer_finds_where_rows_crowd() -> None:
     table, column = crowded()
     passes = passes_needed(column, 20)
-    bins = adaptive_bins(slots_of(table, "x"), table.n, column, lambda counts: (counts, 1.0), bins=20, passes=passes)
+    bins = adaptive_bins(
+        slots_of(table, "x"), table.n, column, lambda counts: (counts, 1.0), bins=20, passes=passes
+    ).bins
     counts = np.bincount(bins.codes(table), minlength=bins.size)
     width = 1e6 / bins.axis.slots
     spike = np.searchsorted(bins.edges, 7_777 / width, side="right") - 1
     assert counts[spike] >= 600
     assert bins.widths[spike] * width < 500
     assert bins.size <= 3 * 20
+
+
+def test_bins_keep_to_cells_and_parts_of_looks_hold_them_wholly() -> None:
+    table, column = crowded()
+    slots = slots_of(table, "x")
+    found = adaptive_bins(slots, table.n, column, lambda counts: (counts, 1.0), bins=6, passes=2, keep_cells=True)
+    bins, looks = found.bins, found.looks
+    assert set((np.arange(16) * bins.axis.slots // 16).tolist()) <= set(bins.edges.tolist())
+    assert [len(look.counts) for look in looks] == [16, 31]
+    for look in looks:
+        np.testing.assert_allclose(bins.overlap(look.edges).sum(axis=0), 1)
+    first = bins.overlap(looks[0].edges)
+    np.testing.assert_array_equal(first @ bins.gather(slots), looks[0].counts)
 
 
 @given(data=st.data())
@@ -112,7 +159,7 @@ def test_bins_cover_the_range_whatever_the_noise(data: st.DataObject) -> None:
         size = len(counts)
         return np.array(data.draw(st.lists(st.integers(-(10**6), 10**6), min_size=size, max_size=size))), 10.0
 
-    bins = adaptive_bins(slots_of(table, "x"), table.n, column, measure, bins=8, passes=2)
+    bins = adaptive_bins(slots_of(table, "x"), table.n, column, measure, bins=8, passes=2).bins
     assert bins.edges[0] == 0
     assert bins.edges[-1] == bins.axis.slots
     assert (np.diff(bins.edges) > 0).all()
@@ -159,7 +206,7 @@ def test_a_spike_has_a_bin_to_itself_and_an_empty_stretch_few(std: float) -> Non
     def measure(counts: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], float]:
         return counts + np.rint(rng.normal(0, std, len(counts))).astype(np.int64), std
 
-    bins = adaptive_bins(slots_of(table, "x"), table.n, schema["x"], measure, bins=100, passes=1)
+    bins = adaptive_bins(slots_of(table, "x"), table.n, schema["x"], measure, bins=100, passes=1).bins
     at = int(np.searchsorted(bins.edges, 120, side="right")) - 1
     assert bins.edges[at : at + 2].tolist() == [120, 121]
     assert np.count_nonzero(bins.edges > 180) <= 8

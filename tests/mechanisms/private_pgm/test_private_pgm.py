@@ -107,8 +107,8 @@ def selected(table: dp.PrivateTable, budget: Budget, seed: int, target: int | No
     allocation = allocate(table.schema, table.n, budget, **given)
     measurer = measurer_for(SeededNoise(budget, seed), budget)
     slots = count_slots(table, allocation.bins)
-    bins = [find_bins(column, slots[column.name], table.n, measurer, allocation) for column in table.schema]
-    columns = [measure_column(each, slots[each.axis.column.name], table.n, measurer, allocation) for each in bins]
+    found = [find_bins(column, slots[column.name], table.n, measurer, allocation) for column in table.schema]
+    columns = [measure_column(each, slots[each.bins.axis.column.name], table.n, measurer, allocation) for each in found]
     measured = [column.measurement(variable) for variable, column in enumerate(columns)]
     rounds = Rounds(GroupedRows.of(table, columns), measured, measurer, allocation, budget=budget, target=target)
     rounds.run(lambda _: None)
@@ -222,10 +222,20 @@ def test_many_columns_and_a_column_of_many_categories(delta: str) -> None:
 def test_shares_that_were_planned_are_public_and_add_up() -> None:
     for budget in (Budget.of("1/3"), Budget.of("1/3", "1e-6")):
         for rounds in (None, 3):
-            allocation = allocate(mixed_schema(), 300, budget, rounds=rounds)
+            allocation = allocate(mixed_schema(), 1_000, budget, rounds=rounds)
             assert sum(allocation.stages.values()) == 1
             assert {FIND_BINS, COUNT_COLUMNS} <= allocation.stages.keys()
+            assert sum(sum(shares) for shares in allocation.looks.values()) == allocation.stages[FIND_BINS]
+            assert sum(allocation.columns.values()) == allocation.stages[COUNT_COLUMNS]
             assert (COUNT_SETS in allocation.stages) == bool(budget.delta or rounds)
+
+
+def test_with_a_delta_too_pairs_that_would_drown_are_left_to_single_columns() -> None:
+    budget = Budget.of("1/3", "1e-6")
+    allocations = [allocate(mixed_schema(), n, budget) for n in (100, 1_000, 10**5)]
+    assert [bool(allocation.first) for allocation in allocations] == [False, True, True]
+    rounds = [allocation.rounds for allocation in allocations]
+    assert rounds == sorted(rounds), "the clearer pairs are, the more they get"
 
 
 @pytest.mark.parametrize("columns", [3, 8, 24])
@@ -294,7 +304,7 @@ def test_marginals_that_cannot_be_counted_are_refused(marginals: str, bins: int 
 
 
 def test_a_suggestion_follows_the_budget() -> None:
-    pure, granted = PrivatePGM.suggest(CHAIN, 200, 1).reason, PrivatePGM.suggest(CHAIN, 200, 1, "1e-6").reason
+    pure, granted = PrivatePGM.suggest(CHAIN, 400, 1).reason, PrivatePGM.suggest(CHAIN, 400, 1, "1e-6").reason
     assert "independently" in pure
     assert "A delta of 1e-6 would allow" in pure
     assert "independently" not in granted
