@@ -31,7 +31,7 @@ test-walks: $(STAMP)-dev
 
 # With Java from Debian (apt install default-jre-headless); installs pyspark first, which takes minutes.
 test-spark: $(STAMP)-spark
-	$(BIN)/pytest tests/table/engines/test_spark.py
+	$(BIN)/pytest tests/table/engines/test_spark.py tests/app/test_server_tables_spark.py
 
 # Builds the wheel, installs it in a clean environment and starts it; takes minutes, most of them for installing.
 test-package: $(STAMP)-dev

@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import Any
 
 CELLS = 32
-MAX_MADE = 10_000_000
-"""Rows that are made: making a hundred million different ones takes longer than counting them."""
+FILE_ROWS = 10_000_000
+"""Rows of a file; a longer table is a folder of files."""
 RIVAL = "GROUPING SETS"
 WRITING = " synthetic rows"
 SCHEMA: dict[str, Any] = {
@@ -43,12 +43,18 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def write_table(path: Path, rows: int) -> None:
-    """Five columns that depend on each other, from hashes of the row's number: the same table everywhere."""
+def write_table(path: Path, first: int, rows: int) -> None:
+    """Five columns that depend on each other, from hashes of the row's number: the same table everywhere.
+
+    Args:
+        path: The file.
+        first: Number of its first row; the rows of another number are others.
+        rows: How many.
+    """
     import duckdb  # noqa: PLC0415
 
     def uniform(seed: int) -> str:
-        return f"((hash(i, {seed}) >> 12) + 0.5) / 4503599627370496.0"  # 52 bits
+        return f"((hash(i * 16 + {seed}) >> 12) + 0.5) / 4503599627370496.0"  # 52 bits
 
     def normal(seed: int) -> str:
         # Box and Muller (1958)
@@ -57,31 +63,32 @@ def write_table(path: Path, rows: int) -> None:
     query = f"""
         SELECT age, round(exp(10 + score / 2 + 0.5 * {normal(1)}), 2) AS income, score, region,
             least(50, -3 * ln({uniform(3)}) - 3 * ln({uniform(4)}) + region / 4) AS dose
-        FROM (SELECT i, age, {normal(5)} + (age - 45) / 40 AS score, cast(hash(i, 7) % 20 AS BIGINT) AS region
+        FROM (SELECT i, age, {normal(5)} + (age - 45) / 40 AS score, cast(hash(i * 16 + 7) % 20 AS BIGINT) AS region
             FROM (SELECT i, cast(greatest(0, least(100, 45 + 18 * {normal(8)})) AS BIGINT) AS age
-                FROM range({rows}) AS numbers(i)))
+                FROM range({first}, {first + rows}) AS numbers(i)))
     """  # noqa: S608
     duckdb.execute(f"COPY ({query}) TO '{path}' (FORMAT parquet, COMPRESSION snappy)")
 
 
 def table_of(rows: int, folder: Path) -> Path:
-    """A file with so many rows; from ten million on, a folder that has the same ten million several times."""
-    path = folder / f"dpsynth-scale-{min(rows, MAX_MADE)}.parquet"
-    if not path.exists():
-        part = path.with_suffix(".part")
-        write_table(part, min(rows, MAX_MADE))
-        part.rename(path)
-    if rows <= MAX_MADE:
-        return path
-    if rows % MAX_MADE:
-        raise SystemExit(f"Give multiples of {MAX_MADE:,} rows, or fewer.")
+    """A file with so many rows, or a folder of files; what is there from an earlier run is used."""
+    if rows <= FILE_ROWS:
+        return _made(folder / f"dpsynth-scale-{rows}.parquet", 0, rows)
+    if rows % FILE_ROWS:
+        raise SystemExit(f"Give multiples of {FILE_ROWS:,} rows, or fewer.")
     many = folder / f"dpsynth-scale-{rows}"
     many.mkdir(exist_ok=True)
-    for i in range(rows // MAX_MADE):
-        link = many / f"{i:03}.parquet"
-        if not link.exists():
-            link.hardlink_to(path)
+    for i in range(rows // FILE_ROWS):
+        _made(many / f"{i:03}.parquet", i * FILE_ROWS, FILE_ROWS)
     return many
+
+
+def _made(path: Path, first: int, rows: int) -> Path:
+    if not path.exists():
+        part = path.with_suffix(".part")
+        write_table(part, first, rows)
+        part.rename(path)
+    return path
 
 
 def measure(task: str, path: str, engine: str, cores: int) -> dict[str, float]:

@@ -26,7 +26,7 @@ choose_epsilon(session, schema, n)
 st.header("Which mechanism?", anchor=False)
 choose_mechanism(session, schema, n)
 compare_two(session, schema, n)
-point_to_comparison(session, schema)
+point_to_comparison(schema)
 
 st.header("Parameters", anchor=False)
 choose_parameters(session, schema, n)

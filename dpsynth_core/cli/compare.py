@@ -9,7 +9,15 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from dpsynth_core.cli.original_file import NOTHING_CHARGED, OriginalFile, Payer, add_account_arguments
+import pandas as pd
+
+from dpsynth_core.cli.original_file import (
+    NOTHING_CHARGED,
+    Payer,
+    add_account_arguments,
+    add_engine_arguments,
+    original_rows,
+)
 from dpsynth_core.cli.terminal import say
 from dpsynth_core.errors import DPSynthError, SchemaError
 from dpsynth_core.inference.group_comparison import group_labels
@@ -20,6 +28,8 @@ from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review.gate import check_publishable
 from dpsynth_core.review.wording import claim, costs, meaning
 from dpsynth_core.table.column import label_text
+from dpsynth_core.table.engines.streamed_table import StreamedTable
+from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
@@ -35,23 +45,23 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--delta", default="1e-6", help="delta of the test, which needs one; default: 1e-6")
     command.add_argument("--again", action="store_true", help="pay for a fresh result although there is one already")
     add_account_arguments(command)
+    add_engine_arguments(command)
 
 
 def run(chosen: argparse.Namespace) -> None:
     """Check everything that can be checked for free, charge the account, test, print the p-value and the claim."""
-    original = OriginalFile.read(chosen)
-    schema = original.schema
+    rows, schema, n, pay = original_rows(chosen)
     levels = None if chosen.levels is None else _levels(schema, chosen.group, chosen.levels)
     request = ComparisonRequest(
         value=chosen.value, group=chosen.group, levels=levels, epsilon=chosen.epsilon, delta=chosen.delta
     )
-    question = request.comparison(schema, len(original.table))
-    private = PrivateTable(original.table, schema.select((chosen.value, chosen.group)))
+    question = request.comparison(schema, n)
+    private = _private(rows, schema.select((chosen.value, chosen.group)))
     if chosen.teaching:
         _print(compare_privately(private, request))
         say(NOTHING_CHARGED)
         return
-    payer = Payer.of(chosen, original.content)
+    payer = pay()
     check_publishable(private.schema, request.claim(schema), payer.estimates())
     if not chosen.again:
         _check_new(payer, (chosen.value, chosen.group, question.levels))
@@ -61,6 +71,10 @@ def run(chosen: argparse.Namespace) -> None:
         charge.commit(result={COMPARISON: found.to_dict()})
     _print(found)
     say(f"{payer.balance()} {note}".rstrip())
+
+
+def _private(rows: pd.DataFrame | StreamedTable, schema: Schema) -> PrivateRows:
+    return PrivateTable(rows, schema) if isinstance(rows, pd.DataFrame) else rows.select(schema.names)
 
 
 def _levels(schema: Schema, group: str, texts: list[str]) -> tuple[Any, Any]:
@@ -90,7 +104,7 @@ def _print(found: PaidComparison) -> None:
     first, second = found.levels
     say(f"p-value: {found.pvalue:.4g}")
     say(
-        f"Private Mann-Whitney test of {found.value!r}, {found.group!r} {first!r} against {second!r}, {found.n:,} rows."
+        f"Private Mann-Whitney test of {found.value!r}, {found.group!r} {first!r} against {second!r}, on {found.basis}."
     )
     say(f"Noisy min(U1, U2): {found.statistic:,.1f}, with Laplace noise of scale {found.scale:,.1f}.")
     say(

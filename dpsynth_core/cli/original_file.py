@@ -105,6 +105,17 @@ def opened_table(chosen: argparse.Namespace) -> StreamedTable | None:
     return open_table(chosen.location, schema, engine=chosen.engine, table=chosen.table, spark_url=chosen.spark_url)
 
 
+def original_rows(
+    chosen: argparse.Namespace,
+) -> tuple[pd.DataFrame | StreamedTable, Schema, int, Callable[[], Payer]]:
+    """The rows, in memory or where they are, what is public about them, how many there are, and who pays."""
+    streamed = opened_table(chosen)
+    if streamed is not None:
+        return streamed, streamed.schema, streamed.n, lambda: Payer.of_table(chosen, streamed)
+    original = OriginalFile.read(chosen)
+    return original.table, original.schema, len(original.table), lambda: Payer.of(chosen, original.content)
+
+
 def _read(content: bytes, schema: Schema) -> pd.DataFrame:
     try:
         return read_cells(content, schema.file)

@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from dpsynth_core.cli.original_file import (
     NOTHING_CHARGED,
-    OriginalFile,
     Payer,
     add_account_arguments,
     add_engine_arguments,
-    opened_table,
+    original_rows,
 )
 from dpsynth_core.cli.terminal import Bar, new_file, say
 from dpsynth_core.errors import ParameterError
@@ -38,7 +35,6 @@ from dpsynth_core.review.wording import claim, costs, error_lines, meaning
 from dpsynth_core.runs.configuration import RunConfig, RunResult, execute
 from dpsynth_core.runs.expected_error import NOT_COVERED
 from dpsynth_core.runs.long_run import execute_long
-from dpsynth_core.table.engines.streamed_table import StreamedTable
 from dpsynth_core.table.paid_estimate import PaidEstimate
 from dpsynth_core.table.schema import Schema
 
@@ -71,7 +67,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> None:
     """Check everything that can be checked for free, charge the account, run, write the bundle, print the claim."""
-    table, schema, n, pay = _original(chosen)
+    table, schema, n, pay = original_rows(chosen)
     config = _config(chosen, schema, n)
     long = config.is_long(n)
     if long and config.copies > 1:
@@ -103,17 +99,6 @@ def run(chosen: argparse.Namespace) -> None:
                 rows = [len(made) for made in result.tables]
     _print(chosen, result, rows, n)
     say(NOTHING_CHARGED if payer is None else f"{payer.balance()} {note}".rstrip())
-
-
-def _original(
-    chosen: argparse.Namespace,
-) -> tuple[pd.DataFrame | StreamedTable, Schema, int, Callable[[], Payer]]:
-    """The rows, in memory or where they are, what is public about them, and who pays."""
-    streamed = opened_table(chosen)
-    if streamed is not None:
-        return streamed, streamed.schema, streamed.n, lambda: Payer.of_table(chosen, streamed)
-    original = OriginalFile.read(chosen)
-    return original.table, original.schema, len(original.table), lambda: Payer.of(chosen, original.content)
 
 
 def _label(chosen: argparse.Namespace) -> str:

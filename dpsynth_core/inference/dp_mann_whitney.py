@@ -45,6 +45,35 @@ class SizeBounds:
 
 
 @dataclass(frozen=True, kw_only=True)
+class GroupCounts:
+    """All that the test needs of the rows: whole numbers, exact and private but for ``n`` and ``covering``."""
+
+    n: int
+    """Rows, whether or not they belong to either group."""
+    sizes: tuple[int, int]
+    doubled: int
+    """2 min(U1, U2)."""
+    covering: bool
+    """Whether, by public facts, every row is in one of the two groups: then one noisy size tells both."""
+
+    @classmethod
+    def of(cls, values: FloatArray, first: BoolArray, left_out: BoolArray | None = None) -> GroupCounts:
+        """Count rows whose group is known.
+
+        Args:
+            values: Each row's number.
+            first: Who is in the first group.
+            left_out: Who is in neither group; everybody else is in the second if not in the first. None where that is
+                impossible by public facts.
+        """
+        kept = slice(None) if left_out is None else ~left_out
+        chosen = first[kept]
+        n1 = int(chosen.sum())
+        sizes, doubled = (n1, len(chosen) - n1), doubled_u(values[kept], chosen)
+        return cls(n=len(values), sizes=sizes, doubled=doubled, covering=left_out is None)
+
+
+@dataclass(frozen=True, kw_only=True)
 class DPMannWhitney:
     """What the private test releases. Everything here was paid for."""
 
@@ -116,24 +145,18 @@ def dp_mann_whitney(
 def release_test(
     values: FloatArray, first: BoolArray, noise: Noise, *, claim: Guarantee, left_out: BoolArray | None = None
 ) -> DPMannWhitney:
-    """The test on rows whose group is known, with all of the noise's budget.
+    """The test on rows whose group is known, with all of the noise's budget; the rows are as in ``GroupCounts.of``."""
+    return release_counts(GroupCounts.of(values, first, left_out), noise, claim=claim)
 
-    Args:
-        values: Each row's number.
-        first: Who is in the first group.
-        noise: Draws everything.
-        claim: What may be claimed for the result.
-        left_out: Who is in neither group; everybody else is in the second if not in the first. None where that is
-            impossible by public facts: then one noisy size tells both.
-    """
-    n = len(values)
-    if left_out is None:
-        smaller, noisy = _release(doubled_u(values, first), int(first.sum()), n, noise)
+
+def release_counts(counted: GroupCounts, noise: Noise, *, claim: Guarantee) -> DPMannWhitney:
+    """The test on rows that were counted, with all of the noise's budget; ``claim`` is what may be claimed for it."""
+    n = counted.n
+    if counted.covering:
+        smaller, noisy = _release(counted.doubled, counted.sizes[0], n, noise)
         bounds = SizeBounds(least=(smaller, n - smaller), larger=n - smaller)
     else:
-        kept = ~left_out
-        sizes = int((first & kept).sum()), int((~first & kept).sum())
-        bounds, noisy = _release_among_others(doubled_u(values[kept], first[kept]), sizes, n, noise)
+        bounds, noisy = _release_among_others(counted.doubled, counted.sizes, n, noise)
     scale = float_up(2 * bounds.larger / _shares(noise.budget.epsilon)[1])
     return DPMannWhitney(
         statistic=noisy / 2,

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpsynth_core.arrays import BoolArray, FloatArray
 from dpsynth_core.errors import ParameterError, SchemaError
-from dpsynth_core.inference.dp_mann_whitney import release_test
+from dpsynth_core.inference.dp_mann_whitney import GroupCounts, release_counts
 from dpsynth_core.inference.group_comparison import GroupComparison
 from dpsynth_core.ledger.paid_comparison import PaidComparison
 from dpsynth_core.privacy.budget import Budget, Cost, Guarantee
@@ -24,11 +24,14 @@ from dpsynth_core.privacy.primitives import Charge
 from dpsynth_core.runs.synthesize import check_granted
 from dpsynth_core.table.encoding import Positions, codec_for
 from dpsynth_core.table.paid_estimate import PaidEstimate
-from dpsynth_core.table.private_table import PrivateTable
+from dpsynth_core.table.private_rows import PrivateRows, RowsAtHand
 from dpsynth_core.table.schema import Schema
 
 PURPOSE = "Private test of two groups"
 """What the ledger calls such a charge."""
+MAX_TEST_ROWS = 2_000_000
+"""Rows that a test is made on; of a longer table so many are drawn by position, wherever its rows are. With so many, a
+difference that the test misses is too small to matter."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +70,7 @@ class ComparisonRequest:
 
 
 def compare_privately(
-    private: PrivateTable,
+    private: PrivateRows,
     request: ComparisonRequest,
     *,
     estimates: Iterable[PaidEstimate] = (),
@@ -77,7 +80,7 @@ def compare_privately(
     """Test privately whether two groups of a table come from one distribution.
 
     Args:
-        private: The table and its public facts.
+        private: The table and its public facts; its rows may be anywhere.
         request: The question and what it may cost, for the unit of protection that the schema declares.
         estimates: Private estimates that were paid for on this table; the cost of those behind the two columns is part
             of the guarantee.
@@ -93,20 +96,50 @@ def compare_privately(
         >>> found.guarantee.status, found.guarantee.epsilon, found.n == private.n
         ('proven', 1.0, True)
     """
-    comparison = request.comparison(private.schema, private.n)
-    used = private.select((request.value, request.group))
     per_row = request.budget.per_row(private.schema.rows_per_person)
     noise: Noise = SecureNoise(per_row) if seed is None else SeededNoise(per_row, seed)
     noise.watch = watch
-    values, first, left_out = group_rows(private, comparison)
+    counted = count_groups(private, request, noise)
+    return release_comparison(private, request, counted, noise, estimates=estimates)
+
+
+def count_groups(private: PrivateRows, request: ComparisonRequest, noise: Noise) -> GroupCounts:
+    """What the test needs to know of the rows: of all, or of ``MAX_TEST_ROWS`` drawn by position. Costs nothing.
+
+    A sample that is drawn whatever the rows hold keeps what is stated (docs/proofs.md, section 29).
+    """
+    comparison = request.comparison(private.schema, private.n)
+    rows = private.select((request.value, request.group)).sample(MAX_TEST_ROWS, noise)
+    return GroupCounts.of(*group_rows(rows, comparison))
+
+
+def release_comparison(
+    private: PrivateRows,
+    request: ComparisonRequest,
+    counted: GroupCounts,
+    noise: Noise,
+    *,
+    estimates: Iterable[PaidEstimate] = (),
+) -> PaidComparison:
+    """The test on rows that were counted, with noise.
+
+    Args:
+        private: The public facts, and how the rows were read.
+        request: The question and what it may cost.
+        counted: Of the rows that were looked at.
+        noise: With the request's budget for each row.
+        estimates: Private estimates that were paid for on this table.
+    """
+    used = private.select((request.value, request.group))
     claim = used.judge(noise.judge(request.claim(private.schema)), estimates)
-    found = release_test(values, first, noise, claim=claim, left_out=left_out)
+    found = release_counts(counted, noise, claim=claim)
     return PaidComparison(
         schema=used.schema.unsigned(),
         value=request.value,
         group=request.group,
-        levels=comparison.levels,
+        levels=request.comparison(private.schema, counted.n).levels,
         n=found.n,
+        rows_in_all=private.rows_in_all,
         statistic=found.statistic,
         scale=found.scale,
         pvalue=found.pvalue,
@@ -115,7 +148,7 @@ def compare_privately(
     )
 
 
-def group_rows(private: PrivateTable, comparison: GroupComparison) -> tuple[FloatArray, BoolArray, BoolArray | None]:
+def group_rows(private: RowsAtHand, comparison: GroupComparison) -> tuple[FloatArray, BoolArray, BoolArray | None]:
     """Each row's value, whether it is in the first group, and whether it is in neither.
 
     The last is None where, by the declared facts, every row is in one of the two groups and has a value.

@@ -10,6 +10,7 @@ from dpsynth_core.privacy.budget import Budget, Cost, Guarantee, format_amount
 from dpsynth_core.table.schema import Schema
 
 _NUMBERS = ("n", "statistic", "scale", "pvalue", "smaller")
+_IN_ALL = "rows_in_all"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +24,9 @@ class PaidComparison:
     levels: tuple[Any, Any]
     """The two groups, the first one first."""
     n: int
-    """Rows of the table, which are public, whether or not they belong to either group."""
+    """Rows that were tested, whether or not they belong to either group: public."""
+    rows_in_all: int
+    """Rows of the table: as many, or more where those that were tested were drawn from them by position."""
     statistic: float
     """min(U1, U2) with noise; it may be negative."""
     scale: float
@@ -46,12 +49,19 @@ class PaidComparison:
         return self.value, self.group, self.levels
 
     @property
+    def basis(self) -> str:
+        """On how many rows the test was made."""
+        if self.n == self.rows_in_all:
+            return f"{self.n:,} original rows"
+        return f"{self.n:,} of {self.rows_in_all:,} original rows, drawn at random by position"
+
+    @property
     def finding(self) -> str:
         """The result in a sentence; it may hold names from a file."""
         first, second = self.levels
         return (
             f"{self.value!r} by {self.group!r}, {first!r} against {second!r}: p-value {self.pvalue:.2g} (private "
-            f"Mann-Whitney test on {self.n:,} original rows)."
+            f"Mann-Whitney test on {self.basis})."
         )
 
     @property
@@ -61,6 +71,7 @@ class PaidComparison:
         return {
             "test": "private Mann-Whitney (Couch et al. 2019)",
             **{"value": self.value, "group": self.group, "levels": list(self.levels), "rows": self.n},
+            **({} if self.n == self.rows_in_all else {"drawnByPositionFrom": self.rows_in_all}),
             **{"pvalue": self.pvalue, "noisyMinU": self.statistic, "noiseScale": self.scale},
             **{"epsilon": format_amount(cost.epsilon), "delta": format_amount(cost.delta)},
         }
@@ -69,10 +80,12 @@ class PaidComparison:
         """Everything as plain JSON values."""
         claim = self.guarantee
         costs = [[part.label, str(part.budget.epsilon), str(part.budget.delta)] for part in claim.parts]
+        sampled = {} if self.n == self.rows_in_all else {_IN_ALL: self.rows_in_all}
         return {
             "schema": self.schema.to_dict(),
             **{"value": self.value, "group": self.group, "levels": list(self.levels)},
             **{name: getattr(self, name) for name in _NUMBERS},
+            **sampled,
             "guarantee": {"status": claim.status, "costs": costs, "caveats": list(claim.caveats)},
         }
 
@@ -86,6 +99,7 @@ class PaidComparison:
             value=saved["value"],
             group=saved["group"],
             levels=(first, second),
+            rows_in_all=saved.get(_IN_ALL, saved["n"]),
             guarantee=Guarantee(
                 status=claim["status"],
                 parts=tuple(Cost(label=label, budget=Budget.of(*amounts)) for label, *amounts in claim["costs"]),

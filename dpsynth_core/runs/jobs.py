@@ -22,7 +22,6 @@ side; the others wait in the order in which they came.
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 import time
@@ -41,7 +40,7 @@ from pebble import ProcessExpired, ProcessPool
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.progress import Point, RunProgress, Series, extend
 from dpsynth_core.runs.originals import ReadingRunProgress, SampledSource, sampled
-from dpsynth_core.runs.workers import quiet_context
+from dpsynth_core.runs.workers import quiet_context, yielding_context
 from dpsynth_core.table.schema import Schema
 
 JobState: TypeAlias = Literal["waiting", "running", "finished", "failed", "cancelled"]
@@ -51,8 +50,6 @@ MAX_RUNNING = 2
 REPORT_EVERY = 0.1
 """Seconds between two reports of the same stage: a report costs a fraction of a millisecond, a step may cost less."""
 STOPPED = "Cancelled because the server was stopped."
-NICENESS = 5
-"""How far the workers give way to the app."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,7 +247,7 @@ class JobRunner:
         self._start_listening()
         self._pool = self._new_pool()
         if compile_ahead:
-            self._context.Process(target=_compile, daemon=True).start()
+            yielding_context().Process(target=_compile, daemon=True).start()
 
     def _start_listening(self) -> None:
         # A process of its own: a worker that is killed while it writes to a shared pipe would block all others.
@@ -261,7 +258,8 @@ class JobRunner:
 
     def _new_pool(self) -> ProcessPool:
         # One task per process: nothing of a table stays behind in a worker's memory.
-        return ProcessPool(max_workers=self._max_running, max_tasks=1, context=self._context, initializer=_warm_up)
+        context = yielding_context()
+        return ProcessPool(max_workers=self._max_running, max_tasks=1, context=context, initializer=_warm_up)
 
     def submit(self, title: str, task: Callable[..., Any], *args: Any, charge: JobCharge | None = None) -> Job:
         """Run ``task(*args, progress=...)`` in a worker when its turn comes; ``charge`` is settled however it ends."""
@@ -439,10 +437,9 @@ def _in_words(error: Exception) -> str:
 
 
 def _warm_up() -> None:
-    """Import what every task needs, before one arrives; and give way to the app, which people are looking at."""
+    """Import what every task needs, before one arrives."""
     # Pebble handles this signal in Python, which a long call into C or machine code puts off, for up to three seconds.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _give_way()  # before the imports, which take a second of computing just when somebody has pressed Cancel
     import dpsynth_core.runs.configuration  # noqa: F401, PLC0415
 
 
@@ -450,10 +447,4 @@ def _compile() -> None:
     """Compile the machine code before somebody waits for it."""
     from dpsynth_core.runs.warm_up import warm_up  # noqa: PLC0415
 
-    _give_way()
     warm_up()
-
-
-def _give_way() -> None:
-    if hasattr(os, "nice"):  # not on Windows
-        os.nice(NICENESS)

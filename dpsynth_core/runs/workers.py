@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import current_process, parent_process, spawn
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, TypeVar
@@ -16,6 +16,8 @@ from dpsynth_core.progress import Point, Progress
 
 MIN_PARALLEL_SECONDS = 6.0
 """Seconds of work left that make it worth starting processes, which takes a few seconds each."""
+NICENESS = 5
+"""How far workers give way to the app."""
 BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 """Read by NumPy's and SciPy's linear algebra when a process loads it."""
 Task = TypeVar("Task")
@@ -50,6 +52,23 @@ def end_with_parent() -> None:
 
 class _QuietContext(SpawnContext):
     Process = _QuietProcess
+
+
+class _YieldingProcess(_QuietProcess):
+    """One that gives way to the app from its first moment: loading its modules takes a second of computing, just when
+    somebody has pressed Cancel and waits for the page."""
+
+    @staticmethod
+    def _Popen(process_obj: Any) -> Any:
+        process = _QuietProcess._Popen(process_obj)
+        if hasattr(os, "setpriority"):  # not on Windows
+            with suppress(ProcessLookupError):
+                os.setpriority(os.PRIO_PROCESS, process.pid, os.getpriority(os.PRIO_PROCESS, 0) + NICENESS)
+        return process
+
+
+class _YieldingContext(SpawnContext):
+    Process = _YieldingProcess
 
 
 @contextmanager
@@ -90,6 +109,11 @@ def _without_main() -> Iterator[None]:
 def quiet_context() -> SpawnContext:
     """How to start processes, on any platform, that do not run the caller's main script again."""
     return _QuietContext()
+
+
+def yielding_context() -> SpawnContext:
+    """The same for processes that give way to the one that starts them."""
+    return _YieldingContext()
 
 
 def part_of(progress: Progress, step: int, steps: int) -> Progress:

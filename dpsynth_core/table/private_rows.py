@@ -85,6 +85,10 @@ class PrivateRows(Protocol):
     def n(self) -> int:
         """Number of rows: public, because neighbours replace a row and never add one."""
 
+    @property
+    def rows_in_all(self) -> int:
+        """Rows of the table that these are, or that they were drawn from."""
+
     def counts(self, names: Iterable[str] | None = None, *, bins: Mapping[str, int] | None = None) -> SparseCounts:
         """Rows by cell over any subset of columns, as declared or with another number of ``bins``."""
 

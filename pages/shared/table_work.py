@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 
+from dpsynth_core.charts.theme import Chart
 from dpsynth_core.diagnostics.causes import Causes
 from dpsynth_core.diagnostics.evaluation import Evaluation
 from dpsynth_core.errors import DPSynthError
@@ -140,6 +141,8 @@ class RunRecord:
     """Why it is not in the store beside the ledger, although it was paid for; empty where it is."""
     evaluations: dict[tuple[str, ...], Evaluation] = field(default_factory=dict)
     """By the columns that were compared with the original."""
+    pictures: dict[tuple[str, ...], tuple[tuple[object, ...], Sequence[Chart]]] = field(default_factory=dict)
+    """Charts of Diagnostics with what they show: drawn once, not whenever the page is. Private."""
     causes: dict[tuple[str, ...], Causes] = field(default_factory=dict)
     """Why a column or pair differs, by its names. Private."""
     risks: dict[tuple[str, str, tuple[Any, ...] | None], DiscoveryRisk] = field(default_factory=dict)

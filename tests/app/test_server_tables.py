@@ -15,6 +15,9 @@ import pytest
 import dpsynth_core.table.estimate
 import dpsynth_core.table.row_sample
 from dpsynth_core.errors import DPSynthError, EngineError, RoleError
+from dpsynth_core.inference import private_comparison
+from dpsynth_core.inference.private_comparison import ComparisonRequest
+from dpsynth_core.inference.source_groups import count_source_groups
 from dpsynth_core.ledger.declarations import NearAccountError
 from dpsynth_core.ledger.people import Person
 from dpsynth_core.ledger.settings import Settings
@@ -32,7 +35,8 @@ from dpsynth_core.table.column import ESTIMATED
 from dpsynth_core.table.estimate import discover_categories
 from dpsynth_core.table.schema import Schema
 from pages.shared.accounts import account_of
-from pages.shared.comparison.actions import run_private_test
+from pages.shared.comparison import actions as comparison_actions
+from pages.shared.comparison.actions import GROUPS, results, run_private_test
 from pages.shared.data.actions import choose_mode, declare_all_public, go_back, load_schema, open_account
 from pages.shared.data.estimate_actions import COUNTING, estimate
 from pages.shared.data.server_actions import OPENING, server_tables, start_opening, use_opened
@@ -332,17 +336,60 @@ def test_the_declared_layout_of_a_text_cannot_be_taken_back_or_replaced_here(pla
     assert session.work.data.complete
 
 
-def test_what_needs_every_row_in_memory_is_refused_before_it_costs_anything(place: Path) -> None:
+def test_scoring_several_runs_is_not_offered(place: Path) -> None:
+    app = page("pages/3_Synthesize.py", with_account(place))
+    assert "Scoring the runs needs all rows in memory" in "\n".join(each.value for each in app.caption)
+
+
+QUESTION = ComparisonRequest(value="age", group="smokes", epsilon="1")
+
+
+def test_two_groups_are_counted_by_a_worker_and_paid_for_once_they_are(place: Path) -> None:
     session = with_account(place)
-    with pytest.raises(DPSynthError, match="needs all rows in memory"):
-        run_private_test(session, SCHEMA, None, run_id="b")  # type: ignore[arg-type]  # not looked at
+    run_private_test(session, SCHEMA, QUESTION, run_id="a")
+    task = session.work.tasks[GROUPS]
+    assert finish(task.job).problem == ""
+    account = account_of(session)
+    assert account is not None
+    assert not account.entries  # counted, and nothing charged or shown yet
+    assert not results(session)
+    page("pages/3_Synthesize.py", session)  # collects
+    (found,) = results(session)
+    assert (found.n, found.rows_in_all, found.guarantee.status) == (N, N, "proven")
+    account = account_of(session)
+    assert account is not None
+    assert [(entry.state, entry.budget) for entry in account.entries] == [("committed", QUESTION.budget)]
+
+
+def test_a_longer_table_is_tested_on_rows_drawn_by_position_and_says_so(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (private_comparison, comparison_actions):
+        monkeypatch.setattr(module, "MAX_TEST_ROWS", 700)
+    session = with_account(place)
+    asked = session.work.data.original(session.person)
+    assert isinstance(asked, SourceTable)
+    # What the worker does, without the worker.
+    counted = count_source_groups(asked, SCHEMA, QUESTION, progress=lambda *_: None)
+    assert (counted.n, sum(counted.sizes)) == (700, 700)
+    comparison_actions._pay(session.work, SCHEMA, QUESTION, run_id="a", counted=counted)
+    (found,) = results(session)
+    assert f"on 700 of {N:,} original rows, drawn at random by position" in found.finding
+    said = "\n".join(each.value for each in page("pages/3_Synthesize.py", session).caption)
+    assert f"The test is made on 700 of {N:,} rows" in said
+
+
+def test_a_test_that_is_cancelled_while_rows_are_counted_costs_nothing(place: Path) -> None:
+    session = with_account(place)
+    run_private_test(session, SCHEMA, QUESTION, run_id="a")
+    task = session.work.tasks[GROUPS]
+    task.cancel()
+    assert finish(task.job).state == "cancelled"
+    assert not page("pages/3_Synthesize.py", session).exception
     account = account_of(session)
     assert account is not None
     assert not account.entries
-    app = page("pages/3_Synthesize.py", session)
-    said = "\n".join(each.value for each in app.caption)
-    assert "The private test needs all rows in memory" in said
-    assert "Scoring the runs needs all rows in memory" in said
+    assert not results(session)
 
 
 def test_a_range_is_estimated_from_every_row_by_a_worker_and_paid_for_once_it_is_counted(place: Path) -> None:

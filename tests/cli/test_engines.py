@@ -46,6 +46,25 @@ def test_memory_and_engine_share_one_account(folder: Path, capsys: pytest.Captur
         assert any(name.endswith(".csv") for name in bundle.namelist())
 
 
+TEST = ["compare", "rows.parquet", "--schema", "schema.json", "--value", "k", "--group", "b", "--epsilon", "1"]
+
+
+def test_two_groups_are_compared_where_the_rows_are_and_charged_to_the_same_account(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main([*TEST, *ENGINE, "--budget", "2", "--budget-delta", "2e-6"]) == 0
+    assert "on 48 original rows" in capsys.readouterr().out
+    assert main(TEST) == 2
+    assert "has paid for this test before" in capsys.readouterr().err
+    monkeypatch.setattr("dpsynth_core.inference.private_comparison.MAX_TEST_ROWS", 30)
+    assert main([*TEST, *ENGINE, "--again"]) == 0
+    assert "on 30 of 48 original rows, drawn at random by position" in capsys.readouterr().out
+    opened = account(folder)
+    assert opened is not None
+    assert [(entry.state, entry.budget.epsilon) for entry in opened.entries] == [("committed", 1), ("committed", 1)]
+    assert [found.n for found in opened.comparisons] == [48, 30]
+
+
 def test_nothing_is_charged_where_something_is_wrong(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     absent = [word.replace("rows.parquet", "absent.parquet") for word in MAKE]
     assert main([*absent, *ENGINE, "--out", "a.zip"]) == 2

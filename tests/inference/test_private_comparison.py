@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from dpsynth_core.errors import DPSynthError, ParameterError, SchemaError
+from dpsynth_core.inference import private_comparison
 from dpsynth_core.inference.dp_mann_whitney import doubled_u, release_test, size_bounds
 from dpsynth_core.inference.null_law import smaller_u
 from dpsynth_core.inference.private_comparison import ComparisonRequest, compare_privately, group_rows
@@ -262,6 +263,15 @@ def test_a_result_is_kept_as_json_and_read_back() -> None:
     assert PaidComparison.from_dict(json.loads(json.dumps(found.to_dict()))) == found
     assert found.schema.names == ("age", "town")
     assert "p-value" in found.finding
+
+
+def test_rows_in_memory_are_sampled_as_those_of_any_other_table_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private_comparison, "MAX_TEST_ROWS", 40)
+    private, request = PrivateTable(table(), SCHEMA), ComparisonRequest(value="age", group="sex", epsilon="1")
+    found = compare_privately(private, request)
+    assert (found.n, found.rows_in_all, found.guarantee.status) == (40, len(table()), "proven")
+    assert PaidComparison.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+    assert found.published["drawnByPositionFrom"] == len(table())
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Iterator
 from multiprocessing import spawn
 from multiprocessing.context import SpawnProcess
@@ -16,7 +17,7 @@ import pytest
 import dpsynth_core
 import dpsynth_core.runs
 from dpsynth_core.progress import no_progress
-from dpsynth_core.runs.workers import BLAS_THREADS, quiet_context, run_all
+from dpsynth_core.runs.workers import BLAS_THREADS, NICENESS, quiet_context, run_all, yielding_context
 
 POSIX_ONLY = {
     "curses",
@@ -136,3 +137,15 @@ def test_processes_side_by_side_use_one_thread_each_unless_told_otherwise(
     seen = run_all(os.getenv, [BLAS_THREADS] * 2, stage="Asking", progress=no_progress, workers=2)
     assert seen == [chosen or "1"] * 2
     assert os.environ.get(BLAS_THREADS) == chosen, "this process keeps its own"
+
+
+@pytest.mark.skipif(not hasattr(os, "setpriority"), reason="Windows has no such thing")
+def test_a_worker_of_the_app_gives_way_before_it_has_loaded_anything() -> None:
+    process = yielding_context().Process(target=time.sleep, args=(60,))
+    process.start()
+    try:
+        mine, its = (os.getpriority(os.PRIO_PROCESS, pid) for pid in (0, process.pid or 0))
+        assert its == min(19, mine + NICENESS)
+    finally:
+        process.kill()
+        process.join()

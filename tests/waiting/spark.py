@@ -1,17 +1,20 @@
-"""Spark Connect servers of this machine, from the scripts that come with pyspark."""
+"""Spark Connect servers of this machine, alone or with a small cluster, from the scripts that come with pyspark."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.waiting.server import free_port
 
@@ -39,11 +42,9 @@ class ConnectServer:
 
 @contextmanager
 def connect_server(
-    folder: Path, *, package: bool = True, settings: Mapping[str, str] | None = None
+    folder: Path, *, package: bool = True, settings: Mapping[str, str] | None = None, master: str = "local[2]"
 ) -> Iterator[ConnectServer]:
-    """A server with two cores; without the package its workers do not have dpsynth_core."""
-    import pyspark
-
+    """A server with two cores, or of a cluster; without the package its workers do not have dpsynth_core."""
     port = free_port()
     chosen = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -57,23 +58,51 @@ def connect_server(
         **(settings or {}),
     }
     words = [word for name, value in chosen.items() for word in ("--conf", f"{name}={value}")]
-    submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
     server = "org.apache.spark.sql.connect.service.SparkConnectServer"
-    with (folder / "server.log").open("wb") as log:
-        process = subprocess.Popen(
-            [submit, "--class", server, "--master", "local[2]", *words, "spark-internal"],
-            cwd=folder,
-            env=_environment(package),
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+    order = ["spark-submit", "--class", server, "--master", master, *words, "spark-internal"]
+    process = _java(order, folder, "server", package=package)
     running = ConnectServer(process=process, port=port)
     try:
         _wait_for(running)
         yield running
     finally:
         running.kill()
+
+
+@contextmanager
+def standalone_cluster(folder: Path, *, workers: int) -> Iterator[str]:
+    """The address of a master with workers of one core each, every one a process of its own; all on this machine."""
+    port = free_port()
+    place = ["--host", "127.0.0.1", "--webui-port", "0"]
+    order = ["spark-class", "org.apache.spark.deploy.master.Master", *place, "--port", str(port)]
+    with ExitStack() as stack:
+        master = ConnectServer(process=_java(order, folder, "master"), port=port)
+        stack.callback(master.kill)
+        _wait_for(master)
+        address = f"spark://127.0.0.1:{port}"
+        for number in range(workers):
+            own = folder / f"worker-{number}"
+            own.mkdir()
+            limits = ["--cores", "1", "--memory", "1g", "--work-dir", str(own)]
+            order = ["spark-class", "org.apache.spark.deploy.worker.Worker", *place, *limits, address]
+            stack.callback(ConnectServer(process=_java(order, own, "worker"), port=0).kill)
+        yield address
+
+
+def _java(order: list[str], folder: Path, name: str, *, package: bool = True) -> subprocess.Popen[bytes]:
+    """One of Spark's own scripts, in a session of its own, with its log."""
+    import pyspark
+
+    script, *words = order
+    with (folder / f"{name}.log").open("wb") as log:
+        return subprocess.Popen(
+            [str(Path(pyspark.__file__).parent / "bin" / script), *words],
+            cwd=folder,
+            env=_environment(package),
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
 
 
 def _environment(package: bool) -> dict[str, str]:
@@ -92,3 +121,16 @@ def _wait_for(server: ConnectServer) -> None:
         else:
             return
     raise AssertionError("The Spark Connect server did not start.")
+
+
+def reported(port: int, what: str) -> list[dict[str, Any]]:
+    """What a Spark says of its one application, such as "executors"; port is that of its web page."""
+    address = f"http://127.0.0.1:{port}/api/v1/applications"
+    (application,) = _answer(address)
+    return _answer(f"{address}/{application['id']}/{what}")
+
+
+def _answer(address: str) -> list[dict[str, Any]]:
+    with urllib.request.urlopen(address) as answer:  # noqa: S310  of this machine
+        found: list[dict[str, Any]] = json.load(answer)
+    return found

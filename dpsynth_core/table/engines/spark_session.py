@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from dpsynth_core.errors import EngineError, ParameterError
 from dpsynth_core.table.engines.pass_control import PassControl
+from dpsynth_core.table.engines.spark_watch import SessionWatch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -123,6 +124,27 @@ class SparkOptions:
         }
 
 
+@dataclass(frozen=True, kw_only=True)
+class StageProgress:
+    """How many tasks of a stage are done."""
+
+    number: int = -1
+    done: int = 0
+    tasks: int = 1
+
+    @property
+    def share(self) -> float:
+        return self.done / self.tasks if self.tasks else 0.0
+
+    def followed_by(self, stages: Iterable[StageProgress]) -> StageProgress:
+        """The newest stage that is not over: before it reads rows, Spark may have listed files in a stage of its own.
+
+        Spark forgets stages, and may report them late: then this one remains.
+        """
+        newer = [stage for stage in stages if stage.done < stage.tasks and stage.number >= self.number]
+        return max(newer, key=lambda stage: (stage.number, stage.done), default=self)
+
+
 class SparkConnection(ABC):
     """A session, and how a query of it is watched and stopped."""
 
@@ -144,13 +166,13 @@ class SparkConnection(ABC):
         """The rows of a small result, with the share of tasks that are done told meanwhile."""
         tag = f"dpsynth-{uuid4().hex}"
         query = InBackground(lambda: self._tagged(frame, tag))
-        done = 0.0
+        newest = StageProgress()
         try:
             while not query.ended(POLL_SECONDS):
                 control.check()
                 if told is not None:
-                    done = max(done, self._share_done(tag))  # Spark forgets stages that are over
-                    told(done)
+                    newest = newest.followed_by(self._stages(tag))
+                    told(newest.share)
             control.check()
         except BaseException:
             InBackground(lambda: self._stop(query, tag))
@@ -173,8 +195,8 @@ class SparkConnection(ABC):
         """End the jobs of that name."""
 
     @abstractmethod
-    def _share_done(self, tag: str) -> float:
-        """Of the tasks of the query of that name."""
+    def _stages(self, tag: str) -> Iterable[StageProgress]:
+        """Of the query of that name, as far as Spark remembers them."""
 
     def close(self) -> None:  # noqa: B027  a Spark of this machine is shared by the tables of this process
         """End the session."""
@@ -190,11 +212,15 @@ class LocalSpark(SparkConnection):
     def _interrupt(self, tag: str) -> None:
         self.session.sparkContext.cancelJobGroup(tag)
 
-    def _share_done(self, tag: str) -> float:
+    def _stages(self, tag: str) -> Iterable[StageProgress]:
         tracker = self.session.sparkContext.statusTracker()
         jobs = (tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(tag))
         stages = (tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds)
-        return _share((stage.numCompletedTasks, stage.numTasks) for stage in stages if stage is not None)
+        return [
+            StageProgress(number=stage.stageId, done=stage.numCompletedTasks, tasks=stage.numTasks)
+            for stage in stages
+            if stage is not None
+        ]
 
 
 class ConnectedSpark(SparkConnection):
@@ -202,14 +228,18 @@ class ConnectedSpark(SparkConnection):
 
     def __init__(self, session: SparkSession, options: SparkOptions) -> None:
         super().__init__(session, options)
-        self._done = 0.0
+        self._reported: tuple[StageProgress, ...] = ()
         session.registerProgressHandler(self._report)
+        self._watch = SessionWatch(options.url, session.session_id)
 
     def _report(self, stages: Iterable[Any] | None, **_: object) -> None:
-        self._done = _share((stage.num_completed_tasks, stage.num_tasks) for stage in stages or ())
+        self._reported = tuple(
+            StageProgress(number=stage.stage_id, done=stage.num_completed_tasks, tasks=stage.num_tasks)
+            for stage in stages or ()
+        )
 
     def _tagged(self, frame: Callable[[], DataFrame], tag: str) -> pa.Table:
-        self._done = 0.0
+        self._reported = ()
         self.session.addTag(tag)
         try:
             return frame().toArrow()
@@ -219,17 +249,12 @@ class ConnectedSpark(SparkConnection):
     def _interrupt(self, tag: str) -> None:
         self.session.interruptTag(tag)
 
-    def _share_done(self, tag: str) -> float:  # noqa: ARG002  a session has one query at a time
-        return self._done
+    def _stages(self, tag: str) -> Iterable[StageProgress]:  # noqa: ARG002  a session has one query at a time
+        return self._reported
 
     def close(self) -> None:
-        InBackground(self.session.stop).ended(5.0)
-
-
-def _share(tasks: Iterable[tuple[int, int]]) -> float:
-    counted = list(tasks)
-    whole = sum(number for _, number in counted)
-    return sum(done for done, _ in counted) / whole if whole else 0.0
+        if InBackground(self.session.stop).ended(5.0):
+            self._watch.end()
 
 
 class InBackground(Generic[T]):

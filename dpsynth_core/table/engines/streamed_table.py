@@ -63,6 +63,11 @@ class StreamedTable(ABC):
         return self._n
 
     @property
+    def rows_in_all(self) -> int:
+        """The same: none of them is left out."""
+        return self._n
+
+    @property
     def file_columns(self) -> tuple[str, ...]:
         """Every column that is stored, declared or not."""
         return self._names

@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.inference.comparison_power import PowerQuestion, comparison_power
+from dpsynth_core.inference.dp_mann_whitney import GroupCounts
 from dpsynth_core.inference.group_comparison import group_labels, ordered
-from dpsynth_core.inference.private_comparison import PURPOSE, ComparisonRequest, compare_privately
+from dpsynth_core.inference.private_comparison import (
+    MAX_TEST_ROWS,
+    PURPOSE,
+    ComparisonRequest,
+    compare_privately,
+    release_comparison,
+)
+from dpsynth_core.inference.source_groups import count_source_groups
 from dpsynth_core.ledger.accounts import COMPARISON
 from dpsynth_core.ledger.declarations import DeclarationStore
 from dpsynth_core.ledger.paid_comparison import PaidComparison
 from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.privacy.noise import SecureNoise
+from dpsynth_core.privacy.primitives import Charge
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.table.simulate import simulate_table
 from pages.shared.accounts import account_of, open_ledger, paid_estimates
-from pages.shared.data.actions import check_at_hand
 from pages.shared.session import Session
-from pages.shared.table_work import RunRecord
+from pages.shared.table_work import DataSet, RunRecord, TableWork
 from pages.shared.tasks import Task
 
 POWER = "power"
+GROUPS = "groups"
+"""The kind of task that counts the groups of a table on the server."""
 SEED = 20_250
 MAX_GROUPS = 100
 """Levels of a group column that can be chosen from."""
@@ -51,19 +63,40 @@ def results(session: Session) -> tuple[PaidComparison, ...]:
     return () if account is None else account.comparisons
 
 
-def run_private_test(session: Session, schema: Schema, request: ComparisonRequest, *, run_id: str) -> PaidComparison:
+def rows_tested(data: DataSet) -> int:
+    """Rows that a test is made on: all, or a random sample of a longer table."""
+    return min(data.n, MAX_TEST_ROWS)
+
+
+def run_private_test(session: Session, schema: Schema, request: ComparisonRequest, *, run_id: str) -> None:
     """Test two groups; in release mode the account is charged before the result is visible, once for each ``run_id``.
 
-    What public facts forbid is refused before anything is charged.
+    What public facts forbid is refused before anything is charged. Where the app does not hold all rows, a worker
+    counts the groups first, and what comes of it is kept by the work on the table.
     """
     work = session.work
-    check_at_hand(session, "A private test of two groups")
     request.comparison(schema, work.n)
-    fingerprint = work.data.fingerprint
+    _check_account(session, schema)
+    if work.data.complete:
+        _pay(work, schema, request, run_id=run_id)
+        return
+
+    def pay(counted: GroupCounts) -> None:
+        try:
+            _pay(work, schema, request, run_id=run_id, counted=counted)
+        except DPSynthError as problem:
+            work.comparison_problem = problem
+
+    original = work.data.original(session.person)
+    title = "The private test"
+    work.tasks.start(GROUPS, title, count_source_groups, original, schema, request, about=request, store=pay)
+
+
+def _check_account(session: Session, schema: Schema) -> None:
+    """Refuse what cannot be charged, before anything is read."""
+    fingerprint = session.work.data.fingerprint
     if fingerprint is None:
-        found = compare_privately(_private(session, schema), request, estimates=work.estimates)
-        work.comparisons = (*work.comparisons, found)
-        return found
+        return
     account = account_of(session)
     if account is None:
         raise DPSynthError("Open the data set's account on the Data page first. Nothing was charged.")
@@ -72,23 +105,45 @@ def run_private_test(session: Session, schema: Schema, request: ComparisonReques
             f"The account protects a person with at most {account.rows_per_person} row(s), and these facts say "
             f"{schema.rows_per_person}. Nothing was charged. Correct it on the Data page."
         )
-    for entry in account.entries:
-        if entry.run_id == run_id and entry.state == "committed" and COMPARISON in entry.details:
-            return PaidComparison.from_dict(entry.details[COMPARISON])  # type: ignore[arg-type]  # written below
     DeclarationStore(open_ledger()).check_facts(fingerprint, schema)
-    private, estimates = _private(session, schema), paid_estimates(work)
+
+
+def _pay(
+    work: TableWork,
+    schema: Schema,
+    request: ComparisonRequest,
+    *,
+    run_id: str,
+    counted: GroupCounts | None = None,
+) -> None:
+    """Charge, draw the noise and keep the result."""
+    fingerprint = work.data.fingerprint
+    private, estimates = _private(work, schema), paid_estimates(work)
+
+    def test(watch: Callable[[Charge], None] | None) -> PaidComparison:
+        if counted is None:
+            return compare_privately(private, request, estimates=estimates, watch=watch)
+        noise = SecureNoise(request.budget.per_row(schema.rows_per_person))
+        noise.watch = watch
+        return release_comparison(private, request, counted, noise, estimates=estimates)
+
+    if fingerprint is None:
+        work.comparisons = (*work.comparisons, test(None))
+        return
+    account = open_ledger().account(fingerprint)
+    if account is not None and any(
+        entry.run_id == run_id and entry.state == "committed" and COMPARISON in entry.details
+        for entry in account.entries
+    ):
+        return  # paid for already
     with open_ledger().charge(fingerprint, request.budget, purpose=PURPOSE, run_id=run_id) as charge:
-        found = compare_privately(private, request, estimates=estimates, watch=lambda _: charge.drawn())
-        charge.commit(result={COMPARISON: found.to_dict()})
-    return found
+        charge.commit(result={COMPARISON: test(lambda _: charge.drawn()).to_dict()})
 
 
-def _private(session: Session, schema: Schema) -> PrivateTable:
+def _private(work: TableWork, schema: Schema) -> PrivateTable:
     """The table by these facts: those of the Data page, or those that a release was made with."""
-    private = session.work.private
-    if private is None or private.schema != schema:
-        return PrivateTable(session.work.data.table, schema)
-    return private
+    private = work.private
+    return work.data.encoded(schema) if private is None or private.schema != schema else private
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +180,7 @@ def ask_power(session: Session, schema: Schema, asked: PowerAsked) -> Task:
         request=asked.request,
         schema=schema,
         rows=rows,
-        n=work.n,
+        n=work.n if work.data.complete else len(work.data.table),
         mechanism=mechanism,
         budget=Budget.of(asked.request.epsilon, delta),
         effect=asked.effect,

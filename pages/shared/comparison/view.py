@@ -17,12 +17,14 @@ from dpsynth_core.table.schema import Schema
 from pages.shared.accounts import account_of
 from pages.shared.buttons import clicked
 from pages.shared.comparison.actions import (
+    GROUPS,
     POWER,
     ask_power,
     group_columns,
     labels_of,
     power_asked,
     results,
+    rows_tested,
     run_private_test,
     value_columns,
 )
@@ -35,12 +37,11 @@ from pages.shared.widgets import plain_list, show_chart, show_task
 
 EFFECTS = tuple(range(55, 100, 5))
 LEVEL = 0.05
-NEEDS_ROWS = "The private test needs all rows in memory, so it is not offered for this table."
 
 
-def point_to_comparison(session: Session, schema: Schema) -> None:
+def point_to_comparison(schema: Schema) -> None:
     """On the Mechanism page: a synthetic table may be more than the question needs."""
-    if group_columns(schema) and session.work.data.complete:
+    if group_columns(schema):
         st.caption(
             "If your question is one comparison of two groups, a private test on the original rows usually finds more "
             "than a synthetic table at the same epsilon. The Synthesize page offers it and shows by how much."
@@ -54,9 +55,6 @@ def ask_comparison(session: Session, schema: Schema) -> None:
             "A synthetic table spends epsilon on every column. If all you want to know is whether two groups differ, "
             "let the app test that on the original rows, with noise, for the same or for less epsilon."
         )
-        if not session.work.data.complete:
-            st.caption(NEEDS_ROWS)
-            return
         groups = group_columns(schema)
         form, key = session.work.comparing, session.draft_version
         if not groups:
@@ -112,9 +110,6 @@ def show_private_test(
         key: Of the widgets.
         run: A release whose mechanism and rows the power is simulated with; None: simulated rows.
     """
-    if not session.work.data.complete:
-        st.caption(NEEDS_ROWS)
-        return
     with errors_shown("Please correct this:"):
         request = _ask_request(session, value, group, levels, key=key, run=run)
         request.comparison(schema, session.work.n)
@@ -196,11 +191,22 @@ def _ask_test(session: Session, schema: Schema, request: ComparisonRequest, *, k
         make=lambda asked, run_id: _run(session, schema, asked, run_id),
     )
     look = {"type": "primary", "icon": ":material/compare_arrows:"}
-    ask_to_spend(session, offer, label, request, key=f"test_run_{key}", disabled=no_account, **look)
+    counting = session.work.tasks.get(GROUPS)
+    busy = counting is not None and counting.active
+    ask_to_spend(session, offer, label, request, key=f"test_run_{key}", disabled=no_account or busy, **look)
+    _say_how_many(session)
+    if counting is not None and (busy or counting.ended_early):
+        show_task(counting, key=f"{GROUPS}_{key}")
     if no_account:
         st.caption("Open the data set's account on the Data page first.")
     elif again and release:
         st.caption("The result below is paid for and free to use. Another one costs epsilon again.")
+
+
+def _say_how_many(session: Session) -> None:
+    data = session.work.data
+    if rows_tested(data) < data.n:
+        st.caption(f"The test is made on {rows_tested(data):,} of {data.n:,} rows, drawn at random by position.")
 
 
 def _explain_price(session: Session, account: Account, schema: Schema, request: ComparisonRequest) -> bool:

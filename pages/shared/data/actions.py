@@ -317,13 +317,3 @@ def suit_account(session: Session) -> None:
     """Propose an epsilon for a run that does not use up the account."""
     account = account_of(session)
     session.settings.suit_account(None if account is None else account.left.epsilon)
-
-
-def check_at_hand(session: Session, what: str) -> None:
-    """Refuse, before anything is charged, what needs every row in memory."""
-    data = session.work.data
-    if not data.complete:
-        raise DPSynthError(
-            f"{what} needs all rows in memory, and of this table the app holds {len(data.table):,} of {data.n:,}. "
-            "Nothing was charged."
-        )

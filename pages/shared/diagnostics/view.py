@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import streamlit as st
 
 from dpsynth_core.charts.diagnostics import overview, pictures_of
+from dpsynth_core.charts.theme import Chart
 from dpsynth_core.diagnostics import DIAGNOSTICS, Measure, Result, Verdict
 from dpsynth_core.diagnostics.evaluation import Evaluation
 from dpsynth_core.diagnostics.purposes import MODEL, PURPOSES, Fitness, FitnessLine, changes, fitness_lines, overall
@@ -249,7 +250,9 @@ def show_panel(session: Session, key: str, found: Mapping[RunRecord, Evaluation]
 def _pictures(session: Session, run: RunRecord, named: Mapping[str, Result], as_table: bool) -> None:
     """The diagnostic's own pictures; where its measures can be drawn in full, the one that the reader chooses."""
     result, outcome, private = next(iter(named.values())), run.result, session.work.private
-    charts, chosen = overview(named, outcome.schema), pictures_of(result.key)
+    results = tuple(named.values())
+    charts = _drawn(run, (result.key, *named), results, lambda: overview(named, outcome.schema))
+    chosen = pictures_of(result.key)
     for number, chart in enumerate(charts):
         show_internal_chart(chart, key=f"{result.key}_{number}", as_table=as_table)
     if not charts or chosen.detail is None or private is None:
@@ -258,12 +261,24 @@ def _pictures(session: Session, run: RunRecord, named: Mapping[str, Result], as_
     choice = st.selectbox(
         chosen.item, range(len(items)), format_func=lambda i: items[i].name, key=key, help="The worst is at the top."
     )
-    detail = chosen.detail(items[choice], private, outcome.tables[0])
+    item, draw = items[choice], chosen.detail
+    about = f"detail of {result.key}", item.name
+    detail = _drawn(run, about, (result, private), lambda: draw(item, private, outcome.tables[0]))
     # As many in a row as are wide enough for their titles.
     with st.container(horizontal=True):
         for number, chart in enumerate(detail):
             with st.container(width=DETAIL_WIDTH if len(detail) > 1 else "stretch"):
                 show_internal_chart(chart, key=f"{key}_{number}", as_table=as_table)
+
+
+def _drawn(
+    run: RunRecord, key: tuple[str, ...], shown: tuple[object, ...], draw: Callable[[], Sequence[Chart]]
+) -> Sequence[Chart]:
+    """Charts of these very things from the last time that the page was drawn: a click has to wait until it is."""
+    known = run.pictures.get(key)
+    if known is None or any(one is not other for one, other in zip(known[0], shown, strict=True)):
+        known = run.pictures[key] = shown, draw()
+    return known[1]
 
 
 def _worst_pairs(session: Session, run: RunRecord, named: Mapping[str, Result], as_table: bool) -> None:  # noqa: ARG001

@@ -17,6 +17,8 @@ import pytest
 
 import dpsynth_core as dp
 from dpsynth_core.audit.reading import CELLS, COLUMNS, FILE_KINDS, RAW_BYTES, schema_for
+from dpsynth_core.inference import private_comparison
+from dpsynth_core.inference.private_comparison import ComparisonRequest, compare_privately
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
@@ -40,10 +42,30 @@ EVERY = [pytest.param(key, marks=pytest.mark.slow) if key in SLOW else key for k
 @pytest.mark.parametrize("key", EVERY)
 def test_every_mechanism_gives_the_same_rows_as_in_memory(key: str, tmp_path: Path) -> None:
     path = parquet_file(tmp_path)
-    expected = sampled(in_memory(path), key, 3)
-    for batch_rows in (1, 7, ROWS):
+    memory = in_memory(path)
+    # All three cuts for one seed, and another seed for each of them.
+    seeds = {1: (3, 11), 7: (3, 12), ROWS: (3, 13)}
+    expected = {seed: sampled(memory, key, seed) for seed in (3, 11, 12, 13)}
+    for batch_rows, chosen in seeds.items():
         table = dp.open_table(path, SCHEMA, batch_rows=batch_rows)
-        pd.testing.assert_frame_equal(sampled(table, key, 3), expected)
+        for seed in chosen:
+            pd.testing.assert_frame_equal(sampled(table, key, seed), expected[seed])
+
+
+@pytest.mark.parametrize("max_rows", [20, ROWS])
+def test_a_private_test_of_two_groups_finds_the_same_as_in_memory(
+    max_rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On all rows, and on a sample, which is drawn by position."""
+    monkeypatch.setattr(private_comparison, "MAX_TEST_ROWS", max_rows)
+    path = parquet_file(tmp_path)
+    questions = (("k", "b", None), ("x", "s", ("a", "c")), ("d", "s", ("b", "c")))
+    for seed, (value, group, levels) in enumerate(questions):
+        request = ComparisonRequest(value=value, group=group, levels=levels, epsilon="2")
+        expected = compare_privately(in_memory(path), request, seed=seed)
+        assert (expected.n, expected.rows_in_all) == (max_rows, ROWS)
+        for batch_rows in (1, 7, ROWS):
+            assert compare_privately(dp.open_table(path, SCHEMA, batch_rows=batch_rows), request, seed=seed) == expected
 
 
 @pytest.mark.parametrize("batch_rows", [1, 7, ROWS])

@@ -21,6 +21,8 @@ import pytest
 import dpsynth_core as dp
 from dpsynth_core.audit.reading import CELLS, COLUMNS, FILE_KINDS, schema_for
 from dpsynth_core.cli import main
+from dpsynth_core.inference import private_comparison
+from dpsynth_core.inference.private_comparison import ComparisonRequest, compare_privately
 from dpsynth_core.ledger.file_fingerprint import file_fingerprints
 from dpsynth_core.ledger.fingerprint import CellHasher
 from dpsynth_core.ledger.ledger import Ledger
@@ -32,10 +34,12 @@ from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.privacy.noise import SeededNoise
 from dpsynth_core.table.engines import spark_worker
+from dpsynth_core.table.engines.spark_session import StageProgress
 from dpsynth_core.table.engines.streamed_table import StreamedTable
 from dpsynth_core.table.estimate import count_labels, count_range
 from tests.tables.streamed import ROWS, SCHEMA, SlowSum, folder_of_files, in_memory, mixed_frame, parquet_file, quick
-from tests.waiting.spark import QUICK_START, ConnectServer, connect_server
+from tests.waiting.server import free_port
+from tests.waiting.spark import QUICK_START, ConnectServer, connect_server, reported, standalone_cluster
 
 pytest.importorskip("pyspark", reason="make test-spark installs it")
 pytestmark = pytest.mark.slow  # a Java process has to start
@@ -91,9 +95,29 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
 def test_every_mechanism_gives_the_same_rows_as_in_memory(
     key: str, tables: list[StreamedTable], memory: dp.PrivateTable, folder: Path
 ) -> None:
-    expected = sampled(memory, key, 3)
-    for table in (*tables, dp.open_table(folder, SCHEMA)):
-        pd.testing.assert_frame_equal(sampled(table, key, 3), expected)
+    for seed, chosen in {3: (*tables, dp.open_table(folder, SCHEMA)), 14: tables[1:2]}.items():
+        expected = sampled(memory, key, seed)
+        for table in chosen:
+            pd.testing.assert_frame_equal(sampled(table, key, seed), expected)
+
+
+def test_a_private_test_of_two_groups_finds_the_same_as_in_memory(
+    tables: list[StreamedTable], memory: dp.PrivateTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(private_comparison, "MAX_TEST_ROWS", 20)
+    request = ComparisonRequest(value="x", group="s", levels=("a", "c"), epsilon="2")
+    expected = compare_privately(memory, request, seed=1)
+    for table in tables:
+        assert compare_privately(table, request, seed=1) == expected
+
+
+def test_the_newest_stage_that_is_not_over_tells_how_far_a_pass_is() -> None:
+    """Listing many files is a stage of its own, which is over before any row is read."""
+    listing, reading = StageProgress(number=4, done=40, tasks=40), StageProgress(number=5, done=1, tasks=10)
+    begun = StageProgress().followed_by([listing])
+    assert begun.share == 0
+    assert begun.followed_by([listing, reading]).share == 0.1
+    assert reading.followed_by([listing]) == reading.followed_by([]) == reading
 
 
 def test_a_sample_holds_the_same_rows_as_in_memory(tables: list[StreamedTable], memory: dp.PrivateTable) -> None:
@@ -298,6 +322,31 @@ def test_a_cluster_behind_connect_gives_the_same_rows(
     pd.testing.assert_frame_equal(table.take(None).rows(), memory.rows())
     with pytest.raises(dp.EngineError, match="no files"):
         on_spark(folder / "absent", url=server.url)
+
+
+def test_a_cluster_of_two_executors_gives_the_same_rows(tmp_path: Path, folder: Path, memory: dp.PrivateTable) -> None:
+    """A master, two workers with an executor each, and a Connect server: processes of their own on this machine."""
+    ui = free_port()
+    settings = {
+        "spark.executor.cores": "1",
+        "spark.executor.memory": "512m",
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "180s",
+        "spark.locality.wait": "0s",
+        "spark.ui.enabled": "true",
+        "spark.ui.port": str(ui),
+    }
+    with (
+        standalone_cluster(tmp_path, workers=2) as master,
+        connect_server(tmp_path, settings=settings, master=master) as cluster,
+    ):
+        table = on_spark(folder, url=cluster.url, batch_rows=7, partition_bytes=1_500)
+        for key, seed in (("private_pgm", 3), ("kd_tree", 5)):
+            pd.testing.assert_frame_equal(sampled(table, key, seed), sampled(memory, key, seed))
+        pd.testing.assert_frame_equal(table.take(None).rows(), memory.rows())
+        table.close()
+        executors = [each for each in reported(ui, "executors") if each["id"] != "driver"]
+        assert [each["completedTasks"] > 0 for each in executors] == [True, True], "both had rows to read"
 
 
 def test_a_cluster_that_cannot_be_reached_is_not_waited_for(folder: Path) -> None:
