@@ -51,19 +51,24 @@ SCHEMA = dp.Schema.from_dict(
 @dataclass(frozen=True, kw_only=True)
 class Spark:
     url: str
-    running: Callable[[], int]
-    """Jobs of the cluster; none where Spark ends with whoever started it."""
+    jobs: Callable[[], list[str]]
+    """States of the cluster's jobs, the newest first; none where Spark ends with whoever started it."""
 
 
 @pytest.fixture(scope="module", params=["here", "connect"])
 def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
     if request.param == "here":
-        yield Spark(url="local[2]", running=lambda: 0)
+        yield Spark(url="local[2]", jobs=list)
         return
     port = free_port()
     shown = {"spark.ui.enabled": "true", "spark.ui.port": str(port)}  # by which it says what it is doing
     with connect_server(tmp_path_factory.mktemp("server"), settings=shown) as server:
-        yield Spark(url=server.url, running=lambda: len(reported(port, "jobs?status=running")))
+
+        def jobs() -> list[str]:
+            found = sorted(reported(port, "jobs"), key=lambda job: -job["jobId"])
+            return [str(job["status"]) for job in found]
+
+        yield Spark(url=server.url, jobs=jobs)
 
 
 def rows(n: int) -> pd.DataFrame:
@@ -137,15 +142,18 @@ def test_cancel_ends_what_spark_is_doing_wherever_it_is(place: Path, spark: Spar
     session = Session(mode="release", source="server")
     task = start_opening(session, "Long")
     wait(lambda: "rows are being read" in task.job.stage or "rows read" in task.job.stage, PATIENCE)
-    wait(lambda: not spark.url.startswith("sc:") or spark.running() > 0, PATIENCE)
+    here = spark.url.startswith("local")
+    wait(lambda: here or "RUNNING" in spark.jobs(), PATIENCE)
     mine = spark_processes() - before
     task.cancel()
     wait(lambda: not task.active, PATIENCE)
     assert task.job.state == "cancelled"
-    wait(lambda: spark.running() == 0, PATIENCE)
-    if spark.url.startswith("local"):
+    if here:
         assert mine
         wait(lambda: not any(map(alive, mine)), PATIENCE)
+    else:
+        wait(lambda: "RUNNING" not in spark.jobs(), PATIENCE)
+        assert spark.jobs()[0] == "FAILED", "the pass was ended, and did not come to its own end"
     app = data_page(session)
     assert "Opening the table was cancelled." in [each.value for each in app.info]
 

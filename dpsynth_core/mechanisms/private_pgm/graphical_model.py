@@ -36,12 +36,23 @@ class ConditionalTable:
         return cls(parents=tuple(parents), children=tuple(children), probabilities=given)
 
 
+def summed_product(
+    factors: Sequence[tuple[FloatArray, Sequence[int]]], variables: Sequence[int], *, greedy: bool = False
+) -> FloatArray:
+    """The product of tables, each over its variables, summed over all variables but some.
+
+    NumPy takes 52 labels, and there may be more variables than that in a schema, though not in one product: they are
+    numbered anew, in the same order.
+    """
+    label = {v: i for i, v in enumerate(sorted({v for _, axes in factors for v in axes}))}
+    operands: list[Any] = [part for table, axes in factors for part in (table, [label[v] for v in axes])]
+    return np.asarray(np.einsum(*operands, [label[v] for v in variables], optimize="greedy" if greedy else False))
+
+
 def marginal(tables: Sequence[ConditionalTable], variables: Sequence[int]) -> FloatArray:
     """The model's own probabilities over some variables, exact, by summing out all others."""
-    operands: list[Any] = []
-    for table in tables:
-        operands += [table.probabilities, [*table.parents, *table.children]]
-    return np.asarray(np.einsum(*operands, list(variables), optimize="greedy"))
+    factors = [(table.probabilities, (*table.parents, *table.children)) for table in tables]
+    return summed_product(factors, variables, greedy=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray, IntArray
-from dpsynth_core.mechanisms.private_pgm.graphical_model import ConditionalTable
+from dpsynth_core.mechanisms.private_pgm.graphical_model import ConditionalTable, summed_product
 
 Clique: TypeAlias = tuple[int, ...]
 """Variables in ascending order."""
@@ -296,8 +296,7 @@ class FittedTree:
 
     def within(self, variables: Sequence[int], node: int) -> FloatArray:
         """Probabilities over variables of one node, in the order given."""
-        operands: list[Any] = [self.beliefs[node], list(self.tree.nodes[node].clique), list(variables)]
-        return np.asarray(np.einsum(*operands))
+        return summed_product([(self.beliefs[node], self.tree.nodes[node].clique)], variables)
 
     def marginal(self, variables: Clique) -> FloatArray | None:
         """Probabilities over variables that lie in one node; None where no node holds them."""
@@ -363,8 +362,7 @@ class FittedTree:
             given = self._given_separator(ahead, source, shared)
             row = len(self.tree.sizes)  # a label that is no variable
             held = table.reshape(-1, *self.tree.shape(shared))
-            operands: list[Any] = [held, [row, *shared], given, [*shared, *ahead], [row, *separator]]
-            moved = np.einsum(*operands)
+            moved = summed_product([(held, (row, *shared)), (given, (*shared, *ahead))], (row, *separator))
             behind += variables
             rows.append(moved.reshape(-1, cells))
         return behind, np.concatenate(rows) if rows else np.empty((0, cells))

@@ -10,9 +10,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[3]
+GIVE_UP_SECONDS = 60.0
+"""For reaching a cluster that may be gone as well: the client's own patience is far longer."""
 
 
 def session_address(url: str, session_id: str) -> str:
@@ -56,6 +59,9 @@ def main() -> None:
     from pyspark.sql.connect.client import SparkConnectClient  # noqa: PLC0415  an extra
 
     sys.stdin.read()  # until the pipe is closed, which the end of a process does
+    giving_up = threading.Timer(GIVE_UP_SECONDS, os._exit, (1,))
+    giving_up.daemon = True
+    giving_up.start()
     SparkConnectClient(address).release_session()
 
 

@@ -237,7 +237,7 @@ def show_panel(session: Session, key: str, found: Mapping[RunRecord, Evaluation]
         show_why(session, next(iter(found)), first, next(iter(found.values())))
     named = {run.name: result for run, result in results.items()}
     as_table = st.toggle("Show as tables", key=f"table_{key}")
-    _pictures(session, next(iter(found)), named, as_table)
+    _pictures(session, next(iter(found)), named, as_table, complete=complete)
     if key in EXTRAS and complete:
         EXTRAS[key](session, next(iter(found)), named, as_table)
     with st.expander("How is this computed?", icon=":material/function:"):
@@ -247,9 +247,11 @@ def show_panel(session: Session, key: str, found: Mapping[RunRecord, Evaluation]
         plain_list(first.notes)
 
 
-def _pictures(session: Session, run: RunRecord, named: Mapping[str, Result], as_table: bool) -> None:
+def _pictures(session: Session, run: RunRecord, named: Mapping[str, Result], as_table: bool, *, complete: bool) -> None:
     """The diagnostic's own pictures; where its measures can be drawn in full, the one that the reader chooses."""
     result, outcome, private = next(iter(named.values())), run.result, session.work.private
+    if complete:
+        run.pictures.clear()  # drawn again now and then; while parts are still to come, at each of them
     results = tuple(named.values())
     charts = _drawn(run, (result.key, *named), results, lambda: overview(named, outcome.schema))
     chosen = pictures_of(result.key)
@@ -264,6 +266,8 @@ def _pictures(session: Session, run: RunRecord, named: Mapping[str, Result], as_
     item, draw = items[choice], chosen.detail
     about = f"detail of {result.key}", item.name
     detail = _drawn(run, about, (result, private), lambda: draw(item, private, outcome.tables[0]))
+    if complete:
+        run.pictures.clear()
     # As many in a row as are wide enough for their titles.
     with st.container(horizontal=True):
         for number, chart in enumerate(detail):

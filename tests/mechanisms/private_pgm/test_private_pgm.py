@@ -342,3 +342,15 @@ def test_labels_keep_their_own_group_in_a_pair_while_there_are_sixteen_at_most()
     made = dp.synthesize(dp.PrivateTable(rows, schema), mechanism, epsilon=2, delta="1e-6", seed=1).sample()
     codes = [made[name].str.removeprefix("label ").astype(int) for name in ("a", "b")]
     assert (codes[0] + codes[1] == 8).mean() > 0.9
+
+
+def test_a_table_may_have_more_columns_than_numpy_has_letters() -> None:
+    """Noise is drawn by the time that the model is put together: whatever failed there would have been paid for."""
+    names = [f"c{i}" for i in range(60)]
+    facts = [{"name": name, "kind": "boolean", "public": True} for name in names]
+    schema = dp.Schema.from_dict({"columns": facts})
+    rows = pd.DataFrame(np.random.default_rng(0).random((200, 60)) < 0.3, columns=names)
+    mechanism = PrivatePGM.suggest(schema, 200, 1)
+    made = dp.synthesize(dp.PrivateTable(rows, schema), mechanism, epsilon=1, seed=1).sample()
+    assert list(made.columns) == names
+    assert len(made) == 200

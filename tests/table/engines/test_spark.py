@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+import uuid
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
@@ -352,6 +355,13 @@ def test_a_cluster_of_two_executors_gives_the_same_rows(tmp_path: Path, folder: 
 def test_a_cluster_that_cannot_be_reached_is_not_waited_for(folder: Path) -> None:
     with pytest.raises(dp.EngineError, match=r"sc://127.0.0.1:9 cannot be reached"):
         dp.open_table(folder, SCHEMA, engine="spark", spark_url="sc://127.0.0.1:9/;token=secret", wait=5)
+
+
+def test_whoever_waits_to_end_a_session_gives_up_where_the_cluster_is_gone_as_well() -> None:
+    watch = "from dpsynth_core.table.engines import spark_watch as w; w.GIVE_UP_SECONDS = 1; w.main()"
+    address = f"sc://127.0.0.1:9/;session_id={uuid.uuid4()}\n"
+    done = subprocess.run([sys.executable, "-c", watch], input=address.encode(), timeout=WAIT, check=False)
+    assert done.returncode == 1
 
 
 # The command, and what is charged
