@@ -36,11 +36,13 @@ from benchmarks.visitor import Visitor
 from dpsynth_core.diagnostics import DIAGNOSTICS
 from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.ledger.tables import CHARGES, SETTLEMENTS
-from pages.shared.memory import GRACE_SECONDS, SWEEP_EVERY
+from pages.shared.memory import GRACE_SECONDS, KEEP_MINUTES, SWEEP_EVERY
 
 CANARY = re.compile(rb"canary[0-9a-f]{16}")
 LEAK = 0.05
 """Growth of the server's memory over the rounds that counts as a leak."""
+KEPT_SECONDS = 30
+"""How long the server keeps the tables of those who have left, so that what it still holds after a round is a leak."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 LAST_DIAGNOSTIC = list(DIAGNOSTICS.values())[-1].title
 
@@ -238,7 +240,7 @@ def serving(folder: Path) -> Iterator[tuple[str, int]]:
         "--server.headless",
         "true",
     ]
-    own = {"DPSYNTH_HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp")}
+    own = {"DPSYNTH_HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp"), KEEP_MINUTES: str(KEPT_SECONDS / 60)}
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(  # noqa: S603  our own command
             [*command, "--server.port", str(port)], env={**os.environ, **own}, stdout=log, stderr=subprocess.STDOUT
@@ -312,7 +314,7 @@ def measure(sessions: int, rounds: int, rows: int) -> None:
     with tempfile.TemporaryDirectory() as place, serving(Path(place)) as (url, pid):
         folder = Path(place)
         asyncio.run(visit(url, rows, Waits()))  # so that every module is loaded
-        time.sleep(GRACE_SECONDS + 2 * SWEEP_EVERY)
+        time.sleep(GRACE_SECONDS + KEPT_SECONDS + 2 * SWEEP_EVERY)
         home = folder / "home"
         store = Settings.from_environment({"DPSYNTH_HOME": str(home)}).release_store.folder
         watch = Watch(pid=pid, folders=(folder / "tmp", home), store=store)
@@ -322,7 +324,7 @@ def measure(sessions: int, rounds: int, rows: int) -> None:
             began = time.monotonic()
             findings.reports += asyncio.run(everybody(url, sessions, rows, findings.waits))
             seconds = time.monotonic() - began
-            time.sleep(GRACE_SECONDS + 2 * SWEEP_EVERY)
+            time.sleep(GRACE_SECONDS + KEPT_SECONDS + 2 * SWEEP_EVERY)
             findings.after.append(status(pid)[1])
             machine = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
             print(f"{sessions} sessions at a time, round {number} of {rounds}, {seconds:.0f} s ({machine})")

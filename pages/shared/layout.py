@@ -20,7 +20,7 @@ from dpsynth_core.table.schema import Schema
 from pages.shared.accounts import account_of, open_stored_releases, remember_look
 from pages.shared.buttons import clicked
 from pages.shared.data.server_actions import check_offered
-from pages.shared.memory import IDLE_MINUTES, PAID_MINUTES
+from pages.shared.memory import MEMORY
 from pages.shared.presentation import begin_presentation, presenting
 from pages.shared.session import Dropped, Session, current_session
 from pages.shared.sign_in import ask_to_sign_in, is_set_up, show_visitor, visitor
@@ -168,7 +168,7 @@ def _admitted(path: str) -> Person:
 def _say_dropped(dropped: Dropped) -> None:
     """Which table is gone, why, what went with it, and how to go on."""
     why = {
-        "minutes": f"no tab of yours was open for {(PAID_MINUTES if dropped.paid else IDLE_MINUTES)} minutes",
+        "minutes": f"no tab of yours was open for {MEMORY.minutes(paid=dropped.paid):g} minutes",
         "bytes": "no tab of yours was open and the server needed the memory",
     }[dropped.reason]
     with st.container(border=True):

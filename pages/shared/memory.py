@@ -10,14 +10,18 @@ for a while, within a bound on memory, and then dropped; the visitor's next page
 from __future__ import annotations
 
 import hashlib
+import math
+import os
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
 from streamlit.runtime import Runtime
+
+from dpsynth_core.errors import ParameterError
 
 COOKIE = "_streamlit_xsrf"
 """Streamlit's cookie against request forgery."""
@@ -25,6 +29,8 @@ IDLE_MINUTES = 60
 """How long a table is kept after its last tab was closed."""
 PAID_MINUTES = 8 * 60
 """The same where epsilon was spent on its results: they cannot be had again for nothing."""
+KEEP_MINUTES = "DPSYNTH_KEEP_MINUTES"
+"""The setting with which whoever runs the server makes both shorter."""
 MAX_IDLE_BYTES = 512 * 2**20
 """What the tables of all sessions without a tab may take together."""
 MAX_SESSIONS = 200
@@ -81,10 +87,14 @@ class Memory:
         max_sessions: int = MAX_SESSIONS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._idle, self._paid = 60 * idle_minutes, 60 * paid_minutes
+        self.idle_minutes, self.paid_minutes = idle_minutes, paid_minutes
         self._max_idle_bytes, self._max_sessions, self._clock = max_idle_bytes, max_sessions, clock
         self._sessions: dict[str, _StoredSession] = {}
         self._lock = threading.Lock()
+
+    def minutes(self, *, paid: bool) -> float:
+        """How long a table is kept after its last tab was closed."""
+        return self.paid_minutes if paid else self.idle_minutes
 
     def keep(self, session: Visitor, browser: str) -> str:
         """Remember a session; returns the token under which its browser finds it again."""
@@ -141,7 +151,7 @@ class Memory:
 
     def _drop_late(self, idle: list[_StoredSession], now: float) -> None:
         for stored in idle:
-            if now - stored.used > (self._paid if stored.session.paid else self._idle):
+            if now - stored.used > 60 * self.minutes(paid=stored.session.paid):
                 stored.session.drop_table("minutes")
 
     def _drop_large(self, idle: list[_StoredSession]) -> None:
@@ -158,7 +168,7 @@ class Memory:
         self._sessions = {
             token: stored
             for i, (token, stored) in enumerate(by_age)
-            if i < self._max_sessions and now - stored.used < self._paid
+            if i < self._max_sessions and now - stored.used < 60 * self.paid_minutes
         }
 
 
@@ -271,7 +281,21 @@ def browser_of(cookie: str) -> str:
     return hashlib.sha256(token).hexdigest() if len(token) >= 16 else ""
 
 
-MEMORY = Memory()
+def memory_from(environment: Mapping[str, str]) -> Memory:
+    """With tables kept as long as the server's settings allow, and never longer than by default."""
+    given = environment.get(KEEP_MINUTES, "")
+    try:
+        minutes = float(given or PAID_MINUTES)
+    except ValueError:
+        minutes = math.nan
+    if not 0 < minutes <= PAID_MINUTES:
+        raise ParameterError(
+            KEEP_MINUTES, given, allowed=f"minutes, above 0 and at most {PAID_MINUTES}", remedy="Correct or remove it."
+        )
+    return Memory(idle_minutes=min(minutes, IDLE_MINUTES), paid_minutes=minutes)
+
+
+MEMORY = memory_from(os.environ)
 PRESENCE: Presence = Presence(
     tab_is_connected, forget_tab=_forget_uploads, after_sweep=lambda: MEMORY.sweep(PRESENCE.connected)
 )

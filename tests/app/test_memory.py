@@ -3,8 +3,18 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from dpsynth_core.errors import ParameterError
 from pages.shared.data.actions import load_example
-from pages.shared.memory import GRACE_SECONDS, SWEEP_EVERY, DropReason, Memory, Presence, browser_of
+from pages.shared.memory import (
+    GRACE_SECONDS,
+    KEEP_MINUTES,
+    SWEEP_EVERY,
+    DropReason,
+    Memory,
+    Presence,
+    browser_of,
+    memory_from,
+)
 from tests.waiting.pages import ROOT, session_of, settled
 
 
@@ -98,6 +108,15 @@ def test_a_table_is_dropped_when_its_tab_was_closed_for_too_long_and_the_session
     server.wait(2)
     assert visitor.dropped == "minutes"
     assert server.memory.find(token, "browser") is visitor, "so that its page can say what happened"
+
+
+def test_whoever_runs_the_server_can_have_tables_dropped_sooner_and_never_later() -> None:
+    assert [memory_from({}).minutes(paid=paid) for paid in (False, True)] == [60, 480]
+    assert [memory_from({KEEP_MINUTES: "90"}).minutes(paid=paid) for paid in (False, True)] == [60, 90]
+    assert [memory_from({KEEP_MINUTES: "0.5"}).minutes(paid=paid) for paid in (False, True)] == [0.5, 0.5]
+    for wrong in ("0", "-1", "nan", "481", "inf", "an hour"):
+        with pytest.raises(ParameterError, match=KEEP_MINUTES):
+            memory_from({KEEP_MINUTES: wrong})
 
 
 def test_results_that_were_paid_for_are_kept_longer() -> None:
