@@ -110,8 +110,11 @@ FIRST_SECONDS = 5.0
 """Within which a first figure should come."""
 FEWEST_SEEN = 2
 """Releases of a first figure at least, however long they take."""
-ROW_SCREENING = Effort(fractions=(0.5,), tilts=(), widths=(0.1,), repeats=4, screening=2, releases=99, ends=1)
-"""The nulls that a calibrated test by itself is held against."""
+ROW_SCREENING = Effort(
+    fractions=(0.02, 0.1, 0.5, 0.9), tilts=(), widths=(0.1,), repeats=6, screening=3, releases=99, ends=3
+)
+"""The nulls that a calibrated test by itself is held against. With a third of them it was wrong in 11 of 100 releases
+of the worst setting, and in 10 of 200 with these."""
 
 
 def row_efforts(seconds: float) -> tuple[Effort, ...]:
