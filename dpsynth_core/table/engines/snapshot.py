@@ -77,8 +77,8 @@ def files_at(location: str) -> list[str]:
     """The file at a location, or the Parquet files of a folder by name."""
     if "://" in location:
         raise EngineError(
-            f"Files of this machine are read, not {location.partition('://')[0]}:// addresses: that would "
-            "need an extension, and none is downloaded. Mount or copy the files."
+            f"Files of this machine are read, not {location.partition('://')[0]}:// addresses: that would need an "
+            "extension, and none is downloaded. Mount or copy the files, or have a cluster read them (Spark Connect)."
         )
     path = Path(location)
     if path.is_dir():

@@ -106,7 +106,7 @@ def open_spark(location: str, schema: Schema, *, options: SparkOptions) -> Spark
         raise IntakeError(f"Spark reads Parquet files, and this one is declared as {schema.file.format}.")
     control = PassControl()
     # Before Spark is started, which takes a while, for a file that is not there.
-    here = Snapshot.of(files_at(os.path.abspath(location))) if options.is_local else None
+    here = Snapshot.of([os.path.abspath(each) for each in files_at(location)]) if options.is_local else None
     spark = connect(options)
     try:
         files = here or ListedFiles(location=_plain(location), spark=spark, control=control)

@@ -214,6 +214,8 @@ def test_one_strange_record_moves_no_other_row(tmp_path: Path) -> None:
 def test_what_is_wrong_is_said_when_the_table_is_opened(tmp_path: Path, folder: Path) -> None:
     with pytest.raises(dp.EngineError, match="no file"):
         on_spark(tmp_path / "absent.parquet")
+    with pytest.raises(dp.EngineError, match="s3a://"):
+        dp.open_table("s3a://bucket/rows", SCHEMA, engine="spark", spark_url=LOCAL)
     with pytest.raises(dp.ParameterError, match="spark_url"):
         on_spark(folder, url="spark://somewhere:7077")
     with pytest.raises(dp.ParameterError, match="only with engine"):
