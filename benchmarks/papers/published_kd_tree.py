@@ -53,7 +53,7 @@ class PublishedKDTree(KDTree):
             boxes = coding.boxes(free) + table.n * (stop - free)
             tau = math.ceil(float(HISTOGRAM_SENSITIVITY / epsilon) * math.log(boxes / FAILURE))
             rule = LevelRule(epsilon=epsilon, threshold=tau)
-        leaves = grow(coding, RankedCodes.of(coding, table, free), free=free, stop=stop, rule=rule, noise=noise)
+        leaves = grow(coding, RankedCodes(coding, table, free), free=free, stop=stop, rule=rule, noise=noise)
         progress("Counting the boxes", 0.6)
         threshold, noisy = self._count_leaves(leaves, noise, counting, table.n)
         kept = noisy.values >= threshold

@@ -263,6 +263,7 @@ def test_wrong_parameters_are_refused_by_name(kind: type[Mechanism]) -> None:
         "inner_levels": [-1],
         "split_threshold": [-1],
         "stand_out": [-1, float("inf")],
+        "boxes_per_pass": [0, 2**31],
         "rounds": [0, 1.5],
         "workload": ["everything"],
         "order": [0],

@@ -16,7 +16,7 @@ from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.mechanisms.kd_tree.consistency import consistent_counts
 from dpsynth_core.mechanisms.kd_tree.growth import Leaves, Level, SplitRule, grow
 from dpsynth_core.mechanisms.kd_tree.interleaving import MAX_BITS, Coding
-from dpsynth_core.mechanisms.kd_tree.ranked_codes import RankedCodes
+from dpsynth_core.mechanisms.kd_tree.ranked_codes import BOXES_PER_PASS, RankedCodes
 from dpsynth_core.mechanisms.kd_tree.split_rules import PRIVTREE_LOSS, SPLITS, LevelRule, PrivTreeRule
 from dpsynth_core.mechanisms.parameters import PLACEMENTS, setting
 from dpsynth_core.mechanisms.partition.model import PartitionModel
@@ -83,6 +83,9 @@ class KDTree(Mechanism):
     """Standard deviations of its noise that a half must reach to keep its rows; else the other half gets them."""
     placement: Literal["uniform", "centre"] = setting("uniform", advanced=True, labels=PLACEMENTS)
     """Where a row lies in its box: anywhere, or in the middle."""
+    boxes_per_pass: int = setting(BOXES_PER_PASS, title="Boxes counted in one pass", advanced=True)
+    """Of a table with more rows, which is read several times. Fewer need less memory and more passes; the tree is the
+    same."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -96,6 +99,7 @@ class KDTree(Mechanism):
         check_int("free_levels", self.free_levels, 0, MAX_BITS, optional=True)
         check_int("max_levels", self.max_levels, 0, MAX_BITS, optional=True)
         check_int("leaf_threshold", self.leaf_threshold, 1, 10**9, optional=True)
+        check_int("boxes_per_pass", self.boxes_per_pass, 1, 2**30)
 
     @classmethod
     def suggest(cls, schema: Schema, n: int, epsilon: Amount, delta: Amount = 0) -> Self:  # noqa: ARG003  the rule adapts to both by itself
@@ -116,6 +120,7 @@ class KDTree(Mechanism):
             "from the root": cls(free_levels=0, inner_levels=1),
             "many free levels": cls(free_levels=5, leaf_threshold=3),
             "shallow decisions": cls(free_levels=2, max_levels=4, leaf_threshold=2, placement="centre"),
+            "in stages": cls(free_levels=1, inner_levels=1, leaf_threshold=2, boxes_per_pass=4),
             "free levels only": cls(free_levels=4, max_levels=4, leaf_threshold=2),
             "paper's rule": cls(rule="levels", free_levels=1, max_levels=4, split_threshold=1, leaf_threshold=2),
             "paper's rule from the root": cls(rule="levels", free_levels=0, max_levels=3, split_threshold=0),
@@ -155,7 +160,7 @@ class KDTree(Mechanism):
         noise.prefetch_laplace(table.n // ROWS_PER_LEAF, sensitivity=HISTOGRAM_SENSITIVITY, epsilon=last.epsilon)
         coding = Coding.of(table.schema)
         free, stop = self._depths(table.schema, coding)
-        codes = RankedCodes.of(coding, table, free)
+        codes = RankedCodes(coding, table, free, self.boxes_per_pass)
         splitting, counting = self._shares(noise.budget, stop - free)
         progress("Deciding which boxes to split", 0.2)
         rule = None if splitting is None else self._rule(noise, splitting, stop - free, coding.boxes(free))

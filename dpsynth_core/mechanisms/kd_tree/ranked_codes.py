@@ -8,7 +8,6 @@ all boxes that are still split are counted at the next bits, in one more pass. M
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -16,8 +15,7 @@ from dpsynth_core.arrays import IntArray
 from dpsynth_core.mechanisms.kd_tree.interleaving import Coding
 from dpsynth_core.table.private_rows import PrivateRows, RowsAtHand
 
-MAX_CELLS = 2**22
-"""Boxes that one pass counts, about; tables with no more rows are counted in one."""
+BOXES_PER_PASS = 2**22
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,17 +68,20 @@ class InnerPrefixMap:
 class RankedCodes:
     """How many rows have a smaller code: private."""
 
-    def __init__(self, coding: Coding, table: PrivateRows, depth: int, prefix: IntArray, start: IntArray) -> None:
-        self._coding, self._table = coding, table
-        self._depth, self._prefix, self._start = depth, prefix, start
+    def __init__(self, coding: Coding, table: PrivateRows, free: int, boxes_per_pass: int = BOXES_PER_PASS) -> None:
+        """Counted at least down to depth ``free``.
 
-    @classmethod
-    def of(cls, coding: Coding, table: PrivateRows, free: int) -> Self:
-        """Counted at least down to depth ``free``."""
-        few = table.n <= MAX_CELLS
-        depth = coding.bits if few else min(coding.bits, max(free, MAX_CELLS.bit_length() - 1))
-        ((prefix, counts),) = table.histograms([[PrefixMap(coding=coding, depth=depth)]])
-        return cls(coding, table, depth, prefix[:, 0], np.insert(np.cumsum(counts), 0, 0))
+        Args:
+            coding: Of the rows.
+            table: The rows.
+            free: Bits that are asked for in any case.
+            boxes_per_pass: Boxes that one pass counts, about; a table with no more rows is counted in one.
+        """
+        self._coding, self._table, self._boxes_per_pass = coding, table, boxes_per_pass
+        few = table.n <= boxes_per_pass
+        self._depth = coding.bits if few else min(coding.bits, max(free, boxes_per_pass.bit_length() - 1))
+        ((prefix, counts),) = table.histograms([[PrefixMap(coding=coding, depth=self._depth)]])
+        self._prefix, self._start = prefix[:, 0], np.insert(np.cumsum(counts), 0, 0)
 
     def occupied(self, depth: int) -> tuple[IntArray, IntArray, IntArray]:
         """Prefixes of so many bits that rows have, with the rank of the first row and one past that of the last."""
@@ -99,7 +100,7 @@ class RankedCodes:
         inside = np.flatnonzero(end > start)
         inside = inside[np.argsort(prefix[inside])]
         boxes, first = prefix[inside], start[inside]
-        further = max(1, (MAX_CELLS // max(1, len(boxes))).bit_length() - 1)
+        further = max(1, (self._boxes_per_pass // max(1, len(boxes))).bit_length() - 1)
         deeper = min(depth + further, self._coding.bits)
         if not len(boxes):
             return

@@ -38,7 +38,7 @@ def measured_trees(draw: st.DrawFn) -> Measured:
     generator = np.random.default_rng(draw(st.integers(0, 2**32)))
     noise = SeededNoise(Budget.of(10**6), seed=draw(st.integers(0, 2**32)))
     rule = LevelRule(epsilon=Fraction(2), threshold=0) if stop > free else None
-    leaves = grow(coding, RankedCodes.of(coding, table, free), free=free, stop=stop, rule=rule, noise=noise)
+    leaves = grow(coding, RankedCodes(coding, table, free), free=free, stop=stop, rule=rule, noise=noise)
     levels = []
     for level in leaves.levels:
         variance = generator.choice([0.5, 1.0, 7.0, 40.0, np.inf], size=len(level.prefix))

@@ -169,7 +169,7 @@ def grown(case: Case, rule_name: str, seed: int) -> tuple[Coding, Leaves, PlainR
     plain, rule = rules(rule_name, case, noise)
     leaves = kdtree.grow(
         coding,
-        RankedCodes.of(coding, table, prefix + case.free),
+        RankedCodes(coding, table, prefix + case.free),
         free=prefix + case.free,
         stop=prefix + case.stop,
         noise=noise,
@@ -236,7 +236,7 @@ def test_single_small_trees_follow_the_law_too(rule: str) -> None:
     case = Case((Side(3), Side(3)), ((0, 0), (2, 2), (2, 2)), 1, 4)
     table = table_of(case.rows, case.sides)
     coding = Coding.of(table.schema)
-    codes = RankedCodes.of(coding, table, case.free)
+    codes = RankedCodes(coding, table, case.free)
     top, origin = nodes(case)
     trees: Counter[Any] = Counter()
     for seed in range(900):
@@ -390,7 +390,7 @@ def test_rows_are_counted_in_the_box_that_holds_them_at_any_depth() -> None:
     coding = Coding.of(table.schema)
     noise = SeededNoise(Budget.of(10**6), seed=7)
     rule = LevelRule(epsilon=Fraction(10), threshold=0)
-    leaves = kdtree.grow(coding, RankedCodes.of(coding, table, 2), free=2, stop=coding.bits, rule=rule, noise=noise)
+    leaves = kdtree.grow(coding, RankedCodes(coding, table, 2), free=2, stop=coding.bits, rule=rule, noise=noise)
     assert leaves.counts.sum() == len(rows)
     for depth, prefix, inside in zip(leaves.depth.tolist(), leaves.prefix, leaves.counts.tolist(), strict=True):
         low, high = coding.ranges(np.array([prefix]), depth)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import dpsynth_core as dp
-from dpsynth_core.mechanisms.kd_tree import ranked_codes
 from dpsynth_core.mechanisms.kd_tree.interleaving import Coding
 from dpsynth_core.mechanisms.kd_tree.mechanism import KDTree
 from dpsynth_core.mechanisms.kd_tree.ranked_codes import RankedCodes
@@ -37,19 +38,18 @@ def test_rows_are_the_same_in_one_pass_and_in_many(
     table = crowded()
     whole = dp.synthesize(table, mechanism, epsilon=8, seed=5).sample()
     passes = []
-    monkeypatch.setattr(ranked_codes, "MAX_CELLS", cells)
     count = dp.PrivateTable.histograms
     monkeypatch.setattr(dp.PrivateTable, "histograms", lambda self, sets: passes.append(1) or count(self, sets))
-    pd.testing.assert_frame_equal(dp.synthesize(table, mechanism, epsilon=8, seed=5).sample(), whole)
+    in_stages = replace(mechanism, boxes_per_pass=cells)
+    pd.testing.assert_frame_equal(dp.synthesize(table, in_stages, epsilon=8, seed=5).sample(), whole)
     assert len(passes) > 1
 
 
-def test_ranks_agree_with_sorted_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_agree_with_sorted_codes() -> None:
     table = crowded()
     coding = Coding.of(table.schema)
     codes = np.sort(coding.codes(table))
-    monkeypatch.setattr(ranked_codes, "MAX_CELLS", 8)
-    ranked = RankedCodes.of(coding, table, 1)
+    ranked = RankedCodes(coding, table, 1, boxes_per_pass=8)
     prefix, start, end = ranked.occupied(1)
     for depth in range(1, coding.bits):
         kept = np.arange(len(prefix)) % 3 != 1  # some boxes are given up on the way
