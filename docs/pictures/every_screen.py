@@ -6,6 +6,7 @@ python -m docs.pictures.every_screen FOLDER [--example KEY] [--only Data,Release
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 
 from playwright.sync_api import Page, expect, sync_playwright
@@ -99,6 +100,8 @@ def main() -> None:
                 choice = quiet(page).get_by_role("radio", name=label, exact=True)
                 choice.press("Space")
                 expect(choice).to_be_checked()
+                # The address leads here once the page was drawn anew.
+                page.wait_for_url(re.compile("lesson=" if section == "lessons" else f"section={section}"))
                 # First: the chart of the section before is there for a moment.
                 expect(quiet(page).get_by_role("button", name="Cancel", exact=True)).to_have_count(0)
                 if section != "lessons":

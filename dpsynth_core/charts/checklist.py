@@ -156,12 +156,8 @@ _FLOWS = (
 )
 
 
-def flow_chart(ink: str | None = None) -> Chart:
-    """What leaves the building and what stays, as a flow from left to right.
-
-    Args:
-        ink: Colour of the names, which lie on a coloured background; None: the theme's.
-    """
+def flow_chart() -> Chart:
+    """What leaves the building and what stays, as a flow from left to right."""
     index, (x, y) = {name: i for i, name in enumerate(_NODES)}, zip(*_NODES.values(), strict=True)
     table = pd.DataFrame(_FLOWS, columns=["from", "to", "size", "what"])
     # What the comparison has taken in does not come out.
@@ -172,7 +168,7 @@ def flow_chart(ink: str | None = None) -> Chart:
     figure.update_layout(height=300, margin=margin, font={"size": FONT_SIZE}, paper_bgcolor="rgba(0,0,0,0)")
     figure.add_sankey(
         arrangement="fixed",
-        textfont={"size": FONT_SIZE + 1, "weight": 600, "shadow": "none", "color": ink},
+        textfont={"size": FONT_SIZE + 1, "weight": 600, "shadow": "none"},
         node={
             "label": [name + ends.get(name, "") for name in _NODES],
             "color": [FAILED if name in _INSIDE else GOOD for name in _NODES],

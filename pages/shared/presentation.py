@@ -19,8 +19,8 @@ html { font-size: 150% !important; }
 [data-testid=stMainBlockContainer] { max-width: none !important; padding: 1rem 2rem !important; }
 [data-testid=stSidebar], [data-testid=stSidebarCollapsedControl], [data-testid=stHeader] { display: none !important; }
 </style>"""
-INK = "#101318"
-"""The text of the light theme: Streamlit would draw the letters of figures in grey."""
+INK = {"light": "#101318", "dark": "#E8EAED"}
+"""The text of the two themes: Streamlit would draw the letters of figures in a grey that is hard to read on colours."""
 _ASKED = (("embed", "true"), ("embed_options", "light_theme"), ("embed_options", "show_padding"), (PRESENT, "1"))
 
 
@@ -34,17 +34,31 @@ def begin_presentation() -> None:
     st.html(LARGE)
 
 
-def enlarged(figure: go.Figure) -> go.Figure:
-    """The same figure with letters that can be read from the last row."""
-    large = go.Figure(figure)
-    size = float(large.layout.font.size or 12) * CHART_SCALE
-    large.update_layout(font_size=size, height=(large.layout.height or 300) * CHART_SCALE)
-    large.update_annotations(font={"size": size, "color": INK})
-    for update in (large.update_xaxes, large.update_yaxes):
-        update(tickfont={"size": 0.8 * size, "color": INK}, title_font={"size": size, "color": INK})
-    large.update_layout(font_color=INK, legend_font_color=INK)
-    large.update_layout(margin_t=(large.layout.margin.t or 0) * CHART_SCALE)
-    return large
+def as_shown(figure: go.Figure) -> go.Figure:
+    """The figure as the page shows it: its letters in the page's ink, and large before a room."""
+    if presenting():
+        return _enlarged(_inked(figure, INK["light"]))
+    ink = INK.get(st.context.theme.type or "")
+    return figure if ink is None else _inked(figure, ink)
+
+
+def _inked(figure: go.Figure, ink: str) -> go.Figure:
+    inked = go.Figure(figure)
+    inked.update_layout(font_color=ink, legend_font_color=ink)
+    inked.update_annotations(font_color=ink)
+    for update in (inked.update_xaxes, inked.update_yaxes):
+        update(tickfont_color=ink, title_font_color=ink)
+    return inked
+
+
+def _enlarged(figure: go.Figure) -> go.Figure:
+    """With letters that can be read from the last row."""
+    size = float(figure.layout.font.size or 12) * CHART_SCALE
+    figure.update_layout(font_size=size, height=(figure.layout.height or 300) * CHART_SCALE)
+    figure.update_annotations(font_size=size)
+    for update in (figure.update_xaxes, figure.update_yaxes):
+        update(tickfont_size=0.8 * size, title_font_size=size)
+    return figure.update_layout(margin_t=(figure.layout.margin.t or 0) * CHART_SCALE)
 
 
 def link_here(parameters: dict[str, str]) -> str:

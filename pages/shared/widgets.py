@@ -18,7 +18,7 @@ from pages.shared.downloads import Download
 from pages.shared.formatting import elapsed
 from pages.shared.layout import show_error
 from pages.shared.mechanism.settings import EPSILONS
-from pages.shared.presentation import enlarged, presenting
+from pages.shared.presentation import as_shown
 from pages.shared.session import Session, offered
 from pages.shared.table_work import RunRecord, TableWork
 from pages.shared.tasks import Task
@@ -35,8 +35,7 @@ def show_chart(chart: Chart, *, key: str, as_table: bool = False) -> None:
     if as_table:
         st.dataframe(chart.table, hide_index=True, key=f"{key}_table")
         return
-    figure = enlarged(chart.figure) if presenting() else chart.figure
-    st.plotly_chart(figure, key=key, alt=chart.alt, config={"displayModeBar": False})
+    st.plotly_chart(as_shown(chart.figure), key=key, alt=chart.alt, config={"displayModeBar": False})
 
 
 def show_internal_chart(chart: Chart, *, key: str, as_table: bool) -> None:

@@ -11,6 +11,7 @@ import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -371,6 +372,18 @@ def test_a_presentation_is_large_dark_on_light_and_keeps_what_was_shown(visit: V
     )
     assert min(ground[:3]) > 200, "light, although the browser prefers dark"
     assert max(ink[:3]) < 60
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_letters_in_figures_are_as_legible_as_the_page(visit: Visit, scheme: Literal["light", "dark"]) -> None:
+    page = visit()
+    page.emulate_media(color_scheme=scheme)
+    page.goto(f"{page.url.split('?')[0]}Tradeoffs?section=noise&table=mixture")
+    title = page.locator(".xtitle").first
+    expect(title).to_be_visible(timeout=LONG)
+    ink = page.evaluate("getComputedStyle(document.querySelector('.stApp')).color")
+    expect(title).to_have_css("fill", ink)
 
 
 @pytest.mark.slow

@@ -28,8 +28,6 @@ from pages.shared.table_work import RunRecord
 from pages.shared.widgets import offer_download, plain_list, show_chart
 
 HIDDEN = "hidden: private evidence"
-INK = {"light": "#101318", "dark": "#E8EAED"}
-"""The text colours of the two themes, for names on coloured ground."""
 FILES = {
     "synthetic.csv": "the rows, safe for spreadsheets",
     "synthetic.parquet": "the rows, with their types",
@@ -64,7 +62,7 @@ def ask_words(session: Session) -> None:
 def show_products(session: Session, run: RunRecord) -> None:
     """What leaves and what stays, and the bundle's contents with their hashes."""
     as_table = st.toggle("Show as table", key="flow_table")
-    show_chart(flow_chart(INK.get(st.context.theme.type or "")), key="flow", as_table=as_table)
+    show_chart(flow_chart(), key="flow", as_table=as_table)
     st.markdown("**In the release bundle**, and nothing else:")
     with errors_shown("There is no release bundle."):
         bundle = bundle_of(session.work, run)

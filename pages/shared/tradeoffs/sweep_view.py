@@ -15,6 +15,7 @@ from dpsynth_core.teaching.sweep.config import MAX_ANALYSTS, SweepConfig
 from dpsynth_core.teaching.sweep.results import SweepResult
 from dpsynth_core.teaching.sweep.run import sweep
 from pages.shared.layout import errors_shown
+from pages.shared.presentation import as_shown
 from pages.shared.session import Session
 from pages.shared.tradeoffs.actions import PATIENCE, finding_on, first_sweep, last_config, sweep_seconds, sweepable
 from pages.shared.tradeoffs.tables import PublicTable
@@ -132,7 +133,7 @@ def _curves(found: SweepResult) -> None:
         show_chart(chart, key="sweep_chart", as_table=True)
     else:
         st.plotly_chart(
-            chart.figure,
+            as_shown(chart.figure),
             key="sweep_chart",
             alt=chart.alt,
             config={"displayModeBar": False},
