@@ -137,11 +137,11 @@ def epsilon_chart(*, earlier: Fraction, this: Fraction, policy: Fraction, total:
 _NODES = {
     "Private rows": (0.001, 0.65),
     "Public facts": (0.001, 0.1),
-    "Mechanism": (0.33, 0.3),
-    "Synthetic rows": (0.58, 0.3),
-    "Comparison": (0.72, 0.74),
-    "Release bundle": (0.999, 0.2),
-    "Review report": (0.999, 0.8),
+    "Mechanism": (0.32, 0.3),
+    "Synthetic rows": (0.6, 0.36),
+    "Comparison": (0.7, 0.62),
+    "Release bundle": (0.999, 0.14),
+    "Review report": (0.999, 0.84),
 }
 _INSIDE = frozenset({"Private rows", "Comparison", "Review report"})
 _FLOWS = (

@@ -76,6 +76,11 @@ class StatedRisk(ABC):
         """Whether this release has a figure, but leaves no ordinary p-value to rely on."""
 
     @property
+    def is_rough(self) -> bool:
+        """Whether there are too few releases behind it to decide anything by."""
+        return 0 < self.simulations < FEWEST
+
+    @property
     def who(self) -> str:
         """Which analysts the figure is about."""
         return f"who test a {self.subject} that does not exist"
@@ -110,7 +115,7 @@ class StatedRisk(ABC):
         instead = " Use the calibrated test." if self.offers_calibrated else ""
         if self.low > SOUND:
             return f"A low ordinary p-value on this release is no evidence of a {self.subject}.{instead}"
-        if self.simulations < FEWEST:
+        if self.is_rough:
             few = f"Only {self.simulations} releases were simulated for each end of that range"
             return f"{few}, so it is rough: expect the higher figure until there are more.{instead}"
         return (

@@ -172,6 +172,21 @@ def test_evidence_is_gathered_by_a_worker_and_serves_diagnostics_too() -> None:
     assert not risk.last, "and Diagnostics may go on from it"
 
 
+@pytest.mark.slow
+def test_a_review_does_not_rest_on_the_rough_first_figure_of_diagnostics() -> None:
+    session, before = ready(), found().discoveries
+    (run,) = session.runs
+    assert before is not None
+    rough = replace(before, low=0.0, high=0.7, verdict="inflated", simulations=8, last=False)
+    assert rough.is_rough
+    run.risks[(rough.value, rough.group, None)] = rough
+    finish(gather_evidence(session.work, run).job)
+    session.collect()
+    assert run.evidence is not None
+    assert run.evidence.discoveries is not None
+    assert not run.evidence.discoveries.is_rough
+
+
 @pytest.mark.parametrize(("high", "verdict", "state"), [(0.06, "sound", "pass"), (0.9, "inflated", "fail")])
 def test_a_figure_that_diagnostics_has_refined_since_is_the_one_that_is_reviewed(
     high: float, verdict: RiskVerdict, state: str

@@ -91,11 +91,12 @@ def gather_evidence(work: TableWork, run: RunRecord) -> Task:
         raise DPSynthError("This review is on public facts only. Switch that off before you gather private evidence.")
     result, names = run.result, run.result.schema.names
     pair = default_pair(result.schema)
+    known = None if pair is None else run.risks.get((*pair, None))
     search = EvidenceRequest(
         outcome=result,
         diagnostics=configured(result, target_of(work, names)),
         evaluation=run.evaluations.get(names),
-        discoveries=None if pair is None else run.risks.get((*pair, None)),
+        discoveries=None if known is None or known.is_rough else known,
     )
 
     def store(evidence: Evidence) -> None:
