@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from dpsynth_core.arrays import FloatArray, IntArray
 
@@ -95,6 +94,8 @@ def mean_area(scores: FloatArray, y: IntArray) -> float:
         >>> mean_area(np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]), np.array([0, 1, 1]))
         1.0
     """
+    from scipy.stats import rankdata  # noqa: PLC0415  slow to import, and whoever compares columns waits for it
+
     areas = []
     for label in np.unique(y):
         own = y == label

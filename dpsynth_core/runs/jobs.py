@@ -17,7 +17,8 @@ A task on a private table is handed over as ``submit(title, on_private_table, ta
 
 The ledger is charged before a job is submitted. However the job ends (its result, an error, a cancel, a crash), the
 charge is settled once: committed if the job finished or had begun to draw, otherwise refunded. A few jobs run side by
-side; the others wait in the order in which they came.
+side; the others wait in the order in which they came. What only refines something that is shown already may be
+submitted as background work: it gives way to all other jobs, and never takes the last worker.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from pebble import ProcessExpired, ProcessPool
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.progress import Point, RunProgress, Series, extend
 from dpsynth_core.runs.originals import ReadingRunProgress, SampledSource, sampled
-from dpsynth_core.runs.workers import quiet_context, yielding_context
+from dpsynth_core.runs.workers import give_way, quiet_context, yielding_context
 from dpsynth_core.table.schema import Schema
 
 JobState: TypeAlias = Literal["waiting", "running", "finished", "failed", "cancelled"]
@@ -207,6 +208,7 @@ class _Ticket:
     task: Callable[..., Any]
     args: tuple[Any, ...]
     charge: JobCharge | None
+    background: bool
     future: Future[Any] | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     """Held while a message is taken in, and while it is decided what becomes of the charge."""
@@ -261,10 +263,25 @@ class JobRunner:
         context = yielding_context()
         return ProcessPool(max_workers=self._max_running, max_tasks=1, context=context, initializer=_warm_up)
 
-    def submit(self, title: str, task: Callable[..., Any], *args: Any, charge: JobCharge | None = None) -> Job:
-        """Run ``task(*args, progress=...)`` in a worker when its turn comes; ``charge`` is settled however it ends."""
+    def submit(
+        self,
+        title: str,
+        task: Callable[..., Any],
+        *args: Any,
+        charge: JobCharge | None = None,
+        background: bool = False,
+    ) -> Job:
+        """Run ``task(*args, progress=...)`` in a worker when its turn comes.
+
+        Args:
+            title: For its owner.
+            task: An importable function.
+            args: Its arguments.
+            charge: To be settled, however the job ends.
+            background: Whether nobody waits for it, so that all other jobs go first.
+        """
         job = Job(id=uuid.uuid4().hex, title=title, submitted=time.monotonic())
-        ticket = _Ticket(job=job, task=task, args=args, charge=charge)
+        ticket = _Ticket(job=job, task=task, args=args, charge=charge, background=background)
         with self._lock:
             if not self._closed:
                 self._waiting.append(ticket)
@@ -288,7 +305,8 @@ class JobRunner:
     def ahead(self, job: Job) -> int:
         """How many jobs, running or waiting, come before this one; 0 once it has begun."""
         with self._lock:
-            index = next((i for i, ticket in enumerate(self._waiting) if ticket.job is job), None)
+            in_turn = sorted(self._waiting, key=lambda ticket: ticket.background)
+            index = next((i for i, ticket in enumerate(in_turn) if ticket.job is job), None)
             return 0 if index is None else len(self._running) + index
 
     def cancel(self, job: Job) -> None:
@@ -321,12 +339,21 @@ class JobRunner:
     def _advance(self) -> None:
         """Begin the jobs whose turn has come."""
         with self._lock:
-            while self._waiting and len(self._running) < self._max_running and not self._closed:
-                ticket = self._waiting.popleft()
+            while not self._closed and (ticket := self._next()) is not None:
+                self._waiting.remove(ticket)
                 self._running[ticket.job.id] = ticket
                 ticket.job.started, ticket.job.state = time.monotonic(), "running"
                 ticket.job.stage = "Starting a worker"
                 self._begin(ticket)
+
+    def _next(self) -> _Ticket | None:
+        """The job whose turn it is, if there is room for one."""
+        if len(self._running) >= self._max_running:
+            return None
+        background = sum(ticket.background for ticket in self._running.values())
+        room = background < max(1, self._max_running - 1)
+        in_turn = sorted(self._waiting, key=lambda ticket: ticket.background)
+        return next((ticket for ticket in in_turn if room or not ticket.background), None)
 
     def _begin(self, ticket: _Ticket) -> None:
         try:
@@ -340,7 +367,7 @@ class JobRunner:
     def _schedule(self, ticket: _Ticket) -> Future[Any]:
         if not _alive(self._manager):
             self._start_listening()
-        arguments = (ticket.task, ticket.args, ticket.job.id, self._messages)
+        arguments = (ticket.task, ticket.args, ticket.job.id, self._messages, ticket.background)
         try:
             return self._pool.schedule(_work, args=arguments)
         except RuntimeError:
@@ -402,8 +429,10 @@ def on_private_table(
         return task(private, *args, progress=told)
 
 
-def _work(task: Callable[..., Any], args: tuple[Any, ...], job_id: str, channel: Channel) -> Any:
-    """In the worker: the task, with progress that reports home."""
+def _work(task: Callable[..., Any], args: tuple[Any, ...], job_id: str, channel: Channel, background: bool) -> Any:
+    """In the worker, which serves one job only: the task, with progress that reports home."""
+    if background:
+        give_way()
     return task(*args, progress=WorkerProgress(job_id, channel))
 
 

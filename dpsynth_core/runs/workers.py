@@ -61,10 +61,15 @@ class _YieldingProcess(_QuietProcess):
     @staticmethod
     def _Popen(process_obj: Any) -> Any:
         process = _QuietProcess._Popen(process_obj)
-        if hasattr(os, "setpriority"):  # not on Windows
-            with suppress(ProcessLookupError):
-                os.setpriority(os.PRIO_PROCESS, process.pid, os.getpriority(os.PRIO_PROCESS, 0) + NICENESS)
+        with suppress(ProcessLookupError):
+            give_way(process.pid)
         return process
+
+
+def give_way(process: int = 0) -> None:
+    """Let a process, or this one, and those that it will start compute where others leave time."""
+    if hasattr(os, "setpriority"):  # not on Windows
+        os.setpriority(os.PRIO_PROCESS, process, os.getpriority(os.PRIO_PROCESS, 0) + NICENESS)
 
 
 class _YieldingContext(SpawnContext):

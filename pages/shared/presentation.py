@@ -43,12 +43,17 @@ def as_shown(figure: go.Figure) -> go.Figure:
 
 
 def _inked(figure: go.Figure, ink: str) -> go.Figure:
-    inked = go.Figure(figure)
-    inked.update_layout(font_color=ink, legend_font_color=ink)
-    inked.update_annotations(font_color=ink)
-    for update in (inked.update_xaxes, inked.update_yaxes):
-        update(tickfont_color=ink, title_font_color=ink)
-    return inked
+    # As plain values: the figure's own ways to update take four times as long, and a page has many.
+    drawn = figure.to_dict()
+    layout = drawn["layout"]
+    axes = [axis for name, axis in layout.items() if name.startswith(("xaxis", "yaxis"))]
+    titles = [axis["title"] for axis in axes if "title" in axis]
+    for lettered in (layout, *layout.get("annotations", ()), *titles):
+        lettered["font"] = {**lettered.get("font", {}), "color": ink}
+    for axis in axes:
+        axis["tickfont"] = {**axis.get("tickfont", {}), "color": ink}
+    layout["legend"] = {**layout.get("legend", {}), "font": {"color": ink}}
+    return go.Figure(drawn)
 
 
 def _enlarged(figure: go.Figure) -> go.Figure:

@@ -6,6 +6,7 @@ frees the server's workers.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -91,10 +92,11 @@ class Task:
         if self.active:
             runner().cancel(self.job)
 
-    def wait(self, seconds: float) -> None:
-        """Until it has ended, but not longer: a page that is drawn again too early would have to be drawn twice."""
+    def wait(self, seconds: float, *, parts: float = math.inf) -> None:
+        """Until it has ended or so many parts are there, but not longer: a page that is drawn again too early would
+        have to be drawn twice."""
         end = time.monotonic() + seconds
-        while self.active and time.monotonic() < end:
+        while self.active and len(self.job.parts) < parts and time.monotonic() < end:
             time.sleep(0.02)
 
 
@@ -131,6 +133,7 @@ class Tasks:
         charge: JobCharge | None = None,
         cost: str = "",
         expected: float | None = None,
+        background: bool = False,
     ) -> Task:
         """Hand ``work(*args, progress=...)`` to a worker.
 
@@ -144,9 +147,10 @@ class Tasks:
             charge: To be settled by the runner when the work ends.
             cost: The charge, in words.
             expected: Seconds that it should take.
+            background: Whether it only refines what is shown already, so that other work goes first.
         """
         self.drop(kind)
-        job = runner().submit(title, work, *args, charge=charge)
+        job = runner().submit(title, work, *args, charge=charge, background=background)
         return self.put(
             kind,
             Task(

@@ -159,6 +159,22 @@ def test_more_jobs_than_workers_wait_their_turn_and_know_their_place(runner: Job
     finish(second)
 
 
+def test_background_work_gives_way_and_never_takes_the_last_worker(runner: JobRunner) -> None:
+    refining = [runner.submit("Sleep", job_tasks.sleep, 600, False, background=True) for _ in range(2)]
+    niceness = os.getpriority(os.PRIO_PROCESS, process_of(refining[0]))
+    assert refining[1].state == "waiting"
+    asked = runner.submit("Sleep", job_tasks.sleep, 600, False)
+    assert os.getpriority(os.PRIO_PROCESS, process_of(asked)) < niceness
+    later = runner.submit("Add", job_tasks.add, 1, 1)
+    assert [runner.ahead(job) for job in (later, refining[1])] == [2, 3], "although it came first"
+    runner.cancel(asked)
+    assert finish(later).result == 2
+    assert refining[1].state == "waiting"
+    runner.cancel(refining[0])
+    process_of(refining[1])
+    runner.cancel(refining[1])
+
+
 @pytest.mark.slow
 def test_a_large_table_that_waits_does_not_hold_up_a_cancel(runner: JobRunner) -> None:
     first, second = (runner.submit("Spin", job_tasks.spin) for _ in range(2))

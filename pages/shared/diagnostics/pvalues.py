@@ -102,6 +102,7 @@ def ask(work: TableWork, run: RunRecord, key: RiskKey) -> Task:
         release_of(work, run),
         about=(run, key),
         store=lambda result: run.risks.update({key: result}),
+        background=stage > 0,
     )
 
 

@@ -128,6 +128,7 @@ def ask(work: TableWork, run: RunRecord, question: Question, *, stage: int) -> T
         question,
         about=(run, question),
         store=lambda risk: run.questions.update({question: risk}),
+        background=stage > 0,
     )
 
 

@@ -49,6 +49,8 @@ FIT: dict[Fitness, tuple[Colour, str]] = {
 }
 DETAIL_WIDTH = 300
 """Pixels of a picture that stands beside others."""
+AT_ONCE, QUICK = 1.5, 2
+"""Seconds that the page waits for the first two diagnostics, so that they are there when it is drawn."""
 WORST = 5
 """Items named under a panel's headline."""
 
@@ -164,7 +166,7 @@ def _examine(session: Session, run: RunRecord, columns: tuple[str, ...]) -> None
         if not clicked(label, type="primary", icon=":material/search_insights:", key="examine"):
             return
     with errors_shown("The comparison was not started."):
-        examine(session.work, run, columns)
+        examine(session.work, run, columns).wait(AT_ONCE, parts=QUICK)
         st.rerun()
 
 
