@@ -22,6 +22,8 @@ CLASSIFIED = ("10", "1", "0.1")
 FIGURE_6_SEED = 1
 REPLAY_BINS = 33
 """Of the 100, three together: single bins would be hard to see."""
+MAX_TITLE = 52
+"""Letters that fit above a panel."""
 Maker: TypeAlias = Callable[[list[Table]], tuple[Sequence[Panel], int]]
 """From an experiment's tables to panels, and how many of them stand side by side."""
 
@@ -173,7 +175,8 @@ def _labelled_errors(part: str, *, by: str, name: str) -> Maker:
         for group, error in dict.fromkeys((row[by], row["error"]) for row in rows):
             own = [row for row in rows if (row[by], row["error"]) == (group, error)]
             panel = epsilon_lines(own, lambda row: str(row[name]))
-            panels.append(_titled(panel, f"{error}: {group}"[:52], log=False))
+            title = f"{error}: {group}"
+            panels.append(_titled(panel, title if len(title) <= MAX_TITLE else title.partition(",")[0], log=False))
         return panels, 2
 
     return make
