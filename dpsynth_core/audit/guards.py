@@ -62,6 +62,11 @@ def _person_of_many_rows(noise: Noise) -> None:
     Budget.of(2_000, noise.budget.delta).per_row(3)
 
 
+def _rows_alone(noise: Noise) -> None:
+    """Drawn with no other cell mixed in: they are the rows themselves."""
+    noise.smoothed(COUNTS[:, None], COUNTS, shape=(9,), draws=1, alpha=Fraction(0), epsilon=1, label="rows")
+
+
 def _selected_beyond(noise: Noise) -> None:
     for _ in range(2):
         noise.exponential(COUNTS.astype(np.float64), sensitivity=1, epsilon="0.51", label="which")
@@ -116,6 +121,7 @@ REFUSED: dict[str, tuple[Budget, Callable[[Noise], None]]] = {
     "one draw more than planned": (WITH_DELTA, lambda noise: _sampled(noise, 2_000.0, 1, 2)),
     "a charge for nothing": (WITH_DELTA, lambda noise: _sampled(noise, 2_000.0, 0, 0)),
     "a sensitivity of nothing": (ONE, _of_nothing),
+    "rows drawn with nothing mixed in": (ONE, _rows_alone),
     "a person with rows that no delta covers": (WITH_DELTA, _person_of_many_rows),
 }
 """What a source must refuse in words, by what is asked of it."""
