@@ -58,6 +58,9 @@ class Visitor:
     _finished: asyncio.Condition = field(default_factory=asyncio.Condition)
     _reader: asyncio.Task[None] | None = None
     _running: bool = False
+    _values: dict[str, WidgetState] = field(default_factory=dict)
+    """Of the widgets that were changed. A browser sends all of them each time: the server forgets a change that waits
+    for its turn when the next request comes without it."""
 
     async def __aenter__(self) -> Self:
         status, _, headers = await self.fetch("/_stcore/health")
@@ -212,7 +215,10 @@ class Visitor:
         state = message.rerun_script
         state.query_string, state.page_script_hash = self._query, self._page_hash
         state.fragment_id, state.is_auto_rerun = fragment, auto
-        state.widget_states.widgets.extend(states)
+        kept = {each.id: each for each in states if each.WhichOneof("value") != "trigger_value"}
+        self._values |= kept
+        state.widget_states.widgets.extend(self._values.values())
+        state.widget_states.widgets.extend(each for each in states if each.id not in kept)
         if not auto:
             self._running = True
         await self._give(message)
@@ -262,6 +268,8 @@ class Visitor:
         if kind == "new_element":
             element = delta.new_element
             shown = getattr(element, element.WhichOneof("type"))
+            if getattr(shown, "set_value", False):
+                self._values.pop(shown.id, None)
         elif kind == "add_block":
             shown = delta.add_block
         else:
@@ -279,6 +287,9 @@ class Visitor:
         ]
         for path in stale:
             del self._page[path]
+        if not fragments:
+            there = {getattr(shown.element, "id", None) for shown in self._page.values()}
+            self._values = {name: state for name, state in self._values.items() if name in there}
 
     def _start_timer(self, fragment: str, interval: float) -> None:
         async def look() -> None:

@@ -22,6 +22,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from streamlit.runtime import Runtime
 
 from dpsynth_core.errors import ParameterError
+from pages.shared.heap import give_back
 
 COOKIE = "_streamlit_xsrf"
 """Streamlit's cookie against request forgery."""
@@ -128,14 +129,15 @@ class Memory:
             left = [each for each in mine if has_left(each.session)]
             return max(left, key=lambda each: each.used).session if left else None
 
-    def sweep(self, connected: Callable[[Any], bool]) -> None:
-        """Drop tables that nobody has looked at for too long, or that take too much memory.
+    def sweep(self, connected: Callable[[Any], bool]) -> bool:
+        """Drop tables that nobody has looked at for too long, or that take too much memory; whether anything went.
 
         Args:
             connected: Whether a tab shows a session.
         """
         with self._lock:
             now = self._clock()
+            before = self._held()
             for stored in self._sessions.values():
                 if connected(stored.session) or stored.session.busy:
                     stored.used = now
@@ -148,6 +150,11 @@ class Memory:
             self._drop_late(idle, now)
             self._drop_large([stored for stored in idle if stored.session.nbytes])
             self._forget_old()
+            return self._held() != before
+
+    def _held(self) -> tuple[int, int]:
+        """How many sessions there are, and how many of them have a table."""
+        return len(self._sessions), sum(stored.session.nbytes > 0 for stored in self._sessions.values())
 
     def _drop_late(self, idle: list[_StoredSession], now: float) -> None:
         for stored in idle:
@@ -296,6 +303,11 @@ def memory_from(environment: Mapping[str, str]) -> Memory:
 
 
 MEMORY = memory_from(os.environ)
-PRESENCE: Presence = Presence(
-    tab_is_connected, forget_tab=_forget_uploads, after_sweep=lambda: MEMORY.sweep(PRESENCE.connected)
-)
+
+
+def _sweep_memory() -> None:
+    if MEMORY.sweep(PRESENCE.connected):
+        give_back()
+
+
+PRESENCE: Presence = Presence(tab_is_connected, forget_tab=_forget_uploads, after_sweep=_sweep_memory)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -92,9 +95,9 @@ class Server:
         self.connected.add(visitor)
         return self.memory.keep(visitor, "browser")
 
-    def wait(self, minutes: float) -> None:
+    def wait(self, minutes: float) -> bool:
         self.now += 60 * minutes
-        self.memory.sweep(self.connected.__contains__)
+        return self.memory.sweep(self.connected.__contains__)
 
 
 def test_a_table_is_dropped_when_its_tab_was_closed_for_too_long_and_the_session_is_still_found() -> None:
@@ -108,6 +111,46 @@ def test_a_table_is_dropped_when_its_tab_was_closed_for_too_long_and_the_session
     server.wait(2)
     assert visitor.dropped == "minutes"
     assert server.memory.find(token, "browser") is visitor, "so that its page can say what happened"
+
+
+def test_a_sweep_says_whether_there_is_memory_to_give_back() -> None:
+    server, visitor = Server(idle_minutes=60, paid_minutes=120), Visitor(100)
+    server.receive(visitor)
+    assert not server.wait(500), "a tab shows it"
+    server.connected.clear()
+    assert not server.wait(59)
+    assert server.wait(2), "the table went"
+    assert not server.wait(50)
+    assert server.wait(60), "the session went"
+    assert not server.wait(60)
+
+
+def test_memory_of_what_has_gone_is_given_back_to_the_system() -> None:
+    """In a process of its own: parts that refer to each other, between things that stay."""
+    script = """
+import gc, os
+from pathlib import Path
+from pages.shared.heap import give_back
+class Part:
+    pass
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+gc.disable()
+kept, before = [], resident()
+for number in range(300):
+    parts = [Part() for _ in range(200)]
+    for one, other in zip(parts, parts[1:] + parts[:1]):
+        one.next, one.text = other, bytes(2_000)
+    kept.append(bytes(2_000))
+del parts, one, other
+held = resident() - before
+give_back()
+print(held, resident() - before)
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    held, left = map(int, done.stdout.split())
+    assert held > 100 * 2**20
+    assert left < held / 4
 
 
 def test_whoever_runs_the_server_can_have_tables_dropped_sooner_and_never_later() -> None:

@@ -12,7 +12,8 @@ from pebble.common import CONSTS
 
 from dpsynth_core.errors import LedgerError
 from dpsynth_core.progress import MAX_POINTS, Point, Series, extend
-from dpsynth_core.runs.jobs import DrawnMessage, JobRunner, Message, StageMessage, WorkerProgress, on_private_table
+from dpsynth_core.runs.jobs import JobRunner, on_private_table
+from dpsynth_core.runs.reports import DrawnMessage, Message, StageMessage, WorkerProgress
 from dpsynth_core.table.examples import EXAMPLES
 from tests.runs import job_tasks
 from tests.waiting.jobs import alive, finish, process_of, wait, workers_of
