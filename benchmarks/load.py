@@ -78,6 +78,7 @@ class Report:
     frames: int = 0
     downloads: int = 0
     runs: int = 0
+    pressed_again: int = 0
 
 
 async def visit(url: str, rows: int, waits: Waits) -> Report:
@@ -88,7 +89,7 @@ async def visit(url: str, rows: int, waits: Waits) -> Report:
             await load_table(visitor, mode, canary_table(report.canary, rows), waits)
             await through_pages(visitor, mode, rows, report, waits)
         report.foreign = visitor.seen - {report.canary.encode()}
-        report.frames = visitor.frames
+        report.frames, report.pressed_again = visitor.frames, visitor.pressed_again
         assert report.canary.encode() in visitor.seen, "the search finds nothing at all"
     return report
 
@@ -299,6 +300,7 @@ class Findings:
             "frames looked at": f"{sum(report.frames for report in self.reports):,}",
             "runs finished": sum(report.runs for report in self.reports),
             "downloads complete": sum(report.downloads for report in self.reports),
+            "links that had to be followed again": sum(report.pressed_again for report in self.reports),
             "accounts charged exactly once": f"{states.count(['committed'])} of {len(states)}",
             "longest wait in the queue": f"{self.waits.queue:.0f} s",
             "longest wait for a page": f"{self.waits.page:.1f} s",

@@ -23,6 +23,8 @@ from websockets.asyncio.client import ClientConnection, connect
 COOKIE = "_streamlit_xsrf"
 PATIENCE = 1800.0
 """Seconds after which something that should have happened counts as not happening."""
+PRESS_AGAIN = 15.0
+"""Seconds after which a person presses a link again."""
 PROBLEMS = ("The run failed.", "cannot be used.", "was not started.", "Traceback")
 
 
@@ -47,6 +49,10 @@ class Visitor:
     seen: set[bytes] = field(default_factory=set)
     """Every canary that arrived, in frames or in files."""
     frames: int = 0
+    pressed_again: int = 0
+    """Links that led nowhere: Streamlit takes a timer's request that comes before the new page has begun for both."""
+    pages: list[str] = field(default_factory=list)
+    """Streamlit's name of the page that each run was of, parts of pages included."""
     cookie: str = ""
     _socket: ClientConnection | None = None
     _page: dict[tuple[int, ...], _Shown] = field(default_factory=dict)
@@ -90,13 +96,25 @@ class Visitor:
 
     async def go(self, title: str) -> None:
         """Follow a link of the sidebar."""
+        while True:
+            await self.follow(title)
+            pressed = time.monotonic()
+            await self.until(lambda: title in self.headings or self._is_lost(pressed))
+            if title in self.headings:
+                break
+            self.pressed_again += 1
+        await self.quiet()
+
+    def _is_lost(self, pressed: float) -> bool:
+        """Whether a person would press again: a while has passed, and nothing is under way."""
+        return not self._running and time.monotonic() - pressed > PRESS_AGAIN
+
+    async def follow(self, title: str) -> None:
+        """Press the link, and do not wait for what it leads to."""
         link = self._find("page_link", lambda proto: proto.label == title)
-        self._page_hash = link.element.page_script_hash
         self._stop_timers()
         self._page.clear()
-        await self._send()
-        await self.until(lambda: title in self.headings)
-        await self.quiet()
+        await self._send(page=link.element.page_script_hash)
 
     async def press(self, label: str) -> None:
         """A button."""
@@ -139,7 +157,21 @@ class Visitor:
         self.seen |= set(self.canaries.findall(content))
         return content
 
+    async def ask(self, timer: str, *, page: str = "") -> None:
+        """What a timer does by itself."""
+        await self._send(fragment=timer, page=page, auto=True)
+
     # What a person sees
+
+    @property
+    def page(self) -> str:
+        """Streamlit's name of the page."""
+        return self._page_hash
+
+    @property
+    def timers(self) -> list[str]:
+        """Parts of the page that ask for news by themselves."""
+        return list(self._timers)
 
     @property
     def headings(self) -> list[str]:
@@ -210,10 +242,11 @@ class Visitor:
         await self._send(WidgetState(id=shown.element.id, **value), fragment=shown.fragment)
         await self.quiet()
 
-    async def _send(self, *states: WidgetState, fragment: str = "", auto: bool = False) -> None:
+    async def _send(self, *states: WidgetState, fragment: str = "", page: str = "", auto: bool = False) -> None:
         message = BackMsg()
         state = message.rerun_script
-        state.query_string, state.page_script_hash = self._query, self._page_hash
+        # Until the server has begun another page, a browser is on the old one.
+        state.query_string, state.page_script_hash = self._query, page or self._page_hash
         state.fragment_id, state.is_auto_rerun = fragment, auto
         kept = {each.id: each for each in states if each.WhichOneof("value") != "trigger_value"}
         self._values |= kept
@@ -245,8 +278,9 @@ class Visitor:
         match message.WhichOneof("type"):
             case "new_session":
                 self._run, self._running = self._run + 1, True
-                self._page_hash = message.new_session.page_script_hash
+                self.pages.append(message.new_session.page_script_hash)
                 if not fragments:
+                    self._page_hash = message.new_session.page_script_hash
                     self._stop_timers()
             case "delta":
                 self._take_delta(message)
@@ -295,7 +329,7 @@ class Visitor:
         async def look() -> None:
             while True:
                 await asyncio.sleep(interval)
-                await self._send(fragment=fragment, auto=True)
+                await self.ask(fragment)
 
         self._stop_timer(fragment)
         self._timers[fragment] = asyncio.create_task(look())

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Literal, NoReturn
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
-from streamlit.runtime.scriptrunner_utils.script_requests import ScriptRequestType
 
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.ledger.accounts import Account
@@ -20,6 +18,7 @@ from dpsynth_core.table.schema import Schema
 from pages.shared.accounts import account_of, open_stored_releases, remember_look
 from pages.shared.buttons import clicked
 from pages.shared.data.server_actions import check_offered
+from pages.shared.late_requests import refuse_requests
 from pages.shared.memory import MEMORY
 from pages.shared.presentation import begin_presentation, presenting
 from pages.shared.session import Dropped, Session, current_session
@@ -255,18 +254,8 @@ def next_step(
 
 
 def leave_for(path: str) -> NoReturn:
-    """Switch to another page, so that no request of this one comes after it.
-
-    While work is shown, the browser asks for it twice a second. If such a request is still to be answered when the page
-    changes, Streamlit 1.67 answers it on the new page with the address of the old one, and the browser is left blank.
-    """
-    context = get_script_run_ctx()
-    if context is not None and context.script_requests is not None:
-        context.fragment_storage.clear()  # those that are on their way are refused from here on
-        waiting = context.script_requests
-        with waiting._lock:
-            if waiting._state is ScriptRequestType.RERUN and waiting._rerun_data.fragment_id_queue:
-                waiting._state = ScriptRequestType.CONTINUE
+    """Switch to another page, so that no request of this one comes after it."""
+    refuse_requests()
     st.switch_page(path)
 
 
