@@ -96,18 +96,16 @@ class Visitor:
 
     async def go(self, title: str) -> None:
         """Follow a link of the sidebar."""
-        while True:
-            await self.follow(title)
-            pressed = time.monotonic()
-            await self.until(lambda: title in self.headings or self._is_lost(pressed))
-            if title in self.headings:
-                break
+        while not await self._reached(title):
             self.pressed_again += 1
         await self.quiet()
 
-    def _is_lost(self, pressed: float) -> bool:
-        """Whether a person would press again: a while has passed, and nothing is under way."""
-        return not self._running and time.monotonic() - pressed > PRESS_AGAIN
+    async def _reached(self, title: str) -> bool:
+        """Follow a link; false if a person would press again, because nothing has been under way for a while."""
+        await self.follow(title)
+        end = time.monotonic() + PRESS_AGAIN
+        await self.until(lambda: title in self.headings or (time.monotonic() > end and not self._running))
+        return title in self.headings
 
     async def follow(self, title: str) -> None:
         """Press the link, and do not wait for what it leads to."""
