@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from dpsynth_core.table.schema import Schema
-from pages.shared.downloads import Download, Downloads
+from pages.shared.downloads import KEPT_SECONDS, Download, Downloads
 from tests.waiting.browser import MINUTE, downloaded, go, press, quiet, step, to_synthesize
 
 Visit = Callable[[], Page]
@@ -36,16 +36,36 @@ def test_two_tabs_offer_different_files_under_the_same_name() -> None:
     assert [content_of(downloads, offer) for offer in (one, two)] == [b"one", b"two"]
 
 
-def test_a_link_works_while_its_page_is_drawn_anew_and_until_the_next_page_but_one() -> None:
-    downloads = Downloads()
+class Clock:
+    """A time that the test moves."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_link_works_while_its_page_is_drawn_anew_however_often_that_begins() -> None:
+    downloads = Downloads(clock=(clock := Clock()))
     downloads.begin("tab", everybody)
     offer = downloads.offer("tab", "a.txt", holding("first"))
-    downloads.begin("tab", everybody)
-    assert content_of(downloads, offer) == b"first", "the page is being drawn, and somebody presses the old link"
+    clock.now = 1_000.0
+    for _ in range(3):  # broken off before they come to the link
+        downloads.begin("tab", everybody)
+        assert content_of(downloads, offer) == b"first", "the page is being drawn, and somebody presses the old link"
     assert downloads.offer("tab", "a.txt", holding("second")) == offer, "the same file has the same address"
     assert content_of(downloads, offer) == b"second"
-    for _ in range(2):
-        downloads.begin("tab", everybody)
+
+
+def test_what_a_page_does_not_offer_any_more_is_forgotten_after_a_while() -> None:
+    downloads = Downloads(clock=(clock := Clock()))
+    offer = downloads.offer("tab", "a.txt", holding("first"))
+    downloads.begin("tab", everybody)
+    clock.now = KEPT_SECONDS
+    downloads.begin("tab", everybody)
+    assert downloads.find(offer) is not None
+    clock.now = KEPT_SECONDS + 1
+    downloads.begin("tab", everybody)
     assert downloads.find(offer) is None
 
 
