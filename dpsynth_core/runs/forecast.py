@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import fmean
@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, TypeVar
 from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.privacy.budget import Budget
-from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.progress import Progress, RunProgress, no_progress
 from dpsynth_core.runs.expected_error import ExpectedError, expected_error
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.private_table import PrivateTable
@@ -140,6 +140,25 @@ def forecast_each(
             found[name] = forecast(scenario, report)
         except DPSynthError:
             continue
+    return found
+
+
+def forecast_in_parts(scenarios: Sequence[Scenario], *, progress: RunProgress) -> dict[Scenario, Forecast]:
+    """The same, with each forecast handed over as a part as soon as it is there.
+
+    Args:
+        scenarios: The ways.
+        progress: Receives the stages and the parts.
+    """
+    found: dict[Scenario, Forecast] = {}
+    for index, scenario in enumerate(scenarios):
+
+        def report(stage: str, done: float, /, *_: object, index: int = index) -> None:
+            progress(stage, (index + done) / len(scenarios))
+
+        one = forecast_each({scenario: scenario}, progress=report)
+        progress.part(one)
+        found |= one
     return found
 
 

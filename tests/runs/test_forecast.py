@@ -13,6 +13,7 @@ from benchmarks.utility.simulated import small, survey
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.mechanisms.private_pgm.mechanism import PrivatePGM
 from dpsynth_core.privacy.budget import Budget
+from dpsynth_core.progress import Point, RunProgress
 from dpsynth_core.runs.expected_error import COLUMN_CELLS, PAIR_CELLS, variation
 from dpsynth_core.runs.forecast import (
     AS_IT_IS,
@@ -25,6 +26,7 @@ from dpsynth_core.runs.forecast import (
     alternatives,
     forecast,
     forecast_each,
+    forecast_in_parts,
 )
 from dpsynth_core.runs.synthesize import synthesize
 from dpsynth_core.table.private_table import PrivateTable
@@ -117,6 +119,26 @@ def test_a_way_that_the_mechanism_refuses_is_left_out() -> None:
     assert list(found) == ["fits"]
     assert reported == sorted(reported)
     assert max(reported) < 1
+
+
+def test_each_forecast_is_handed_over_before_the_next_begins() -> None:
+    first, second = scenario(), scenario(2)
+    refused = replace(first, mechanism=PrivatePGM(strategy="given", marginals="nowhere"))
+    told: list[object] = []
+
+    class Recording(RunProgress):
+        def __call__(self, stage: str, done: float, /, *points: Point) -> None:
+            told.append(done)
+
+        def part(self, result: object) -> None:
+            told.append(result)
+
+    found = forecast_in_parts([first, refused, second], progress=Recording())
+    assert found == forecast_each({each: each for each in (first, second)})
+    parts = [each for each in told if isinstance(each, dict)]
+    assert parts == [{first: found[first]}, {}, {second: found[second]}]
+    until_first = told[: told.index(parts[0])]
+    assert max(done for done in until_first if isinstance(done, float)) <= 1 / 3
 
 
 @pytest.mark.parametrize("relation", [0.0, 1.0])

@@ -43,12 +43,15 @@ TYPICAL_GROUPS = 4
 MAX_TREE_ERROR = 0.06
 """Error (total variation) that Laplace noise may bring to each of as many pairs as a tree has: on simulated tables, a
 tree and no pairs come out even about there."""
-ROUNDS_PER_COLUMN = 4
-"""Rounds that the budget is laid out for at the start; there are fewer where they turn out to be too noisy."""
+ROUNDS_PER_NUMBER, ROUNDS_PER_LABEL = 4, 2
+"""Rounds that the budget is laid out for at the start, for each column of numbers or of labels. Labels are not joined
+where noise is large, so their pairs are counted less often and with less noise; so are all where pairs are noisy."""
 MAX_FIRST = 60
 """The same for tables of many columns."""
-SELECTION_SHARE = Fraction(1, 10)
-"""Of a round's budget: what selecting gets; the counts get the rest."""
+SELECTION_SHARE, FEW_ROUNDS_SELECTION_SHARE = Fraction(1, 10), Fraction(1, 4)
+"""Of a round's budget: what selecting gets; the counts get the rest. A wrong pair costs more where rounds are few."""
+MAX_FEW_ROUNDS = 3
+"""Rounds for each column up to which they are few."""
 
 
 FIRST_LOOK = Fraction(1, 2)
@@ -124,7 +127,9 @@ def allocate(
     freed = round(shares.columns * (1 - sum(weights.values()) / sum(_column_weights(schema, bins, budget).values())))
     for_columns, for_rounds = shares.columns - freed, shares.rounds + freed if first else 0
     in_rounds = Fraction(for_rounds, for_columns + for_rounds)
-    selecting = SELECTION_SHARE * in_rounds if len(schema.columns) > 2 else Fraction(0)
+    few = first <= MAX_FEW_ROUNDS * len(schema.columns)
+    selection_share = FEW_ROUNDS_SELECTION_SHARE if few else SELECTION_SHARE
+    selecting = selection_share * in_rounds if len(schema.columns) > 2 else Fraction(0)
     of = _split(1 - in_rounds, weights)
     looks = {column.name: _looks(shares.look * of[column.name], passes_needed(column, bins)) for column in schema}
     counts = {name: share - sum(looks[name]) for name, share in of.items()}
@@ -163,18 +168,27 @@ def _affordable_rounds(schema: Schema, n: int, budget: Budget, shares: StageShar
     """How many rounds to lay the budget out for, or none where noise would drown them."""
     columns = len(schema.columns)
     if budget.delta:
-        most = min(MAX_FIRST, ROUNDS_PER_COLUMN * columns)
-        return most if _pair_error(n, budget, GAUSSIAN_SHARES, most) <= DROWNED_PAIR_ERROR else 0
+        most = _most_rounds(columns)
+        error = _pair_error(n, budget, GAUSSIAN_SHARES, most)
+        if error > DROWNED_PAIR_ERROR:
+            return 0
+        labels = sum(not column.is_numeric for column in schema)
+        few = columns if error > MAX_PAIR_ERROR else labels
+        return min(most, ROUNDS_PER_LABEL * few + ROUNDS_PER_NUMBER * (columns - few))
     side = sum(min(TYPICAL_GROUPS, _expected_bins(column, TYPICAL_GROUPS)) for column in schema) / columns
     edges = columns - 1
     std = expected_std(Fraction(shares.rounds, 100 * max(1, edges)), budget)
     return edges if edges == 1 or ERROR_PER_CELL * side**2 * std / n <= MAX_TREE_ERROR else 0
 
 
+def _most_rounds(columns: int) -> int:
+    return min(MAX_FIRST, ROUNDS_PER_NUMBER * columns)
+
+
 def _stage_shares(columns: int, n: int, budget: Budget) -> StageShares:
     if not budget.delta:
         return LAPLACE_SHARES
-    error = _pair_error(n, budget, GAUSSIAN_SHARES, min(MAX_FIRST, ROUNDS_PER_COLUMN * columns))
+    error = _pair_error(n, budget, GAUSSIAN_SHARES, _most_rounds(columns))
     if error <= CLEAR_PAIR_ERROR:
         return CLEAR_PAIR_SHARES
     return GAUSSIAN_SHARES if error <= NOISY_PAIR_ERROR else NOISY_PAIR_SHARES

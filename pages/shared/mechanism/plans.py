@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpsynth_core.privacy.budget import Budget, format_amount
-from dpsynth_core.runs.forecast import Forecast, Scenario, forecast_each
+from dpsynth_core.runs.forecast import Forecast, Scenario, forecast_in_parts
 from dpsynth_core.runs.planning import PlanRow, plan_rows
 from pages.shared.accounts import account_of
 from pages.shared.session import Session
@@ -14,7 +14,7 @@ from pages.shared.tasks import Task
 
 PLANS = "plans"
 BATCH_SECONDS = 2.0
-"""Expected time of the rows that are forecast together: they appear at once."""
+"""Expected time of the rows that one worker forecasts."""
 UNASKED_SECONDS = 60.0
 """Expected time of a row beyond which it is forecast only if somebody asks for it."""
 TABLES = 2
@@ -64,15 +64,15 @@ def next_batch(session: Session) -> list[Scenario]:
 
 def start_plans(session: Session, scenarios: list[Scenario]) -> Task:
     """Forecast some plans in a worker. Public facts only: nothing is charged."""
-    work, ways = session.work, {scenario: scenario for scenario in scenarios}
+    work = session.work
 
     def store(found: dict[Scenario, Forecast]) -> None:
         work.forecasts |= found
-        work.unforeseen |= set(ways) - set(found)
+        work.unforeseen |= set(scenarios) - set(found)
 
     seconds = sum(scenario.seconds for scenario in scenarios)
     return work.tasks.start(
-        PLANS, "The comparison", forecast_each, ways, about=tuple(scenarios), store=store, expected=seconds
+        PLANS, "The comparison", forecast_in_parts, scenarios, about=tuple(scenarios), store=store, expected=seconds
     )
 
 
@@ -82,6 +82,9 @@ def advance(session: Session) -> Task | None:
     if task is None:
         return None
     task.collect()
+    if task.active:
+        for found in task.job.parts:
+            session.work.forecasts |= found
     batch = [] if task.active or task.ended_early else next_batch(session)
     return start_plans(session, batch) if batch else task
 
