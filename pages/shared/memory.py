@@ -10,6 +10,7 @@ for a while, within a bound on memory, and then dropped; the visitor's next page
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 import os
 import secrets
@@ -24,6 +25,7 @@ from streamlit.runtime import Runtime
 from dpsynth_core.errors import ParameterError
 from pages.shared.heap import give_back
 
+_LOG = logging.getLogger(__name__)
 COOKIE = "_streamlit_xsrf"
 """Streamlit's cookie against request forgery."""
 IDLE_MINUTES = 60
@@ -256,9 +258,12 @@ class Presence:
     def _watch(self) -> None:
         while True:
             time.sleep(SWEEP_EVERY)
-            self.sweep()
-            if self._after_sweep is not None:
-                self._after_sweep()
+            try:
+                self.sweep()
+                if self._after_sweep is not None:
+                    self._after_sweep()
+            except Exception as error:  # noqa: BLE001  without further looks, sessions in use would be taken for left
+                _LOG.error("Looking after sessions failed (%s); the next look follows.", type(error).__name__)
 
 
 def tab_is_connected(tab: str) -> bool:
