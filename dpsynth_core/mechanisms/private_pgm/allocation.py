@@ -21,8 +21,9 @@ ERROR_PER_CELL = 0.4
 """Half the mean absolute error of a Gaussian in units of its standard deviation: the cost of noise on a pair's cell."""
 ROWS_PER_STD = 4.0
 """Rows of a bin per standard deviation of the noise on it."""
-PAIR_ROWS_PER_STD = 2.5
-"""The same for a cell of a pair."""
+PAIR_ROWS_PER_STD, NOISY_PAIR_ROWS_PER_STD = 2.5, 1.2
+"""The same for a cell of a pair; and where pairs are noisy, so that rows in few cells can be told from many empty ones:
+a round takes coarser groups where finer ones would drown."""
 MIN_BINS, MAX_BINS, MIN_GROUPS, MAX_GROUPS = 4, 256, 2, 16
 MIN_BINS_WITH_CELLS = 2
 """Bins that must be affordable for cells to be told apart; with fewer, joining them by noise alone loses less."""
@@ -111,7 +112,7 @@ def allocate(
     rounds: int | None = None,
 ) -> Allocation:
     """An allocation that spends the budget exactly, with sizes chosen where none are given."""
-    shares = _stage_shares(len(schema.columns), n, budget)
+    shares, noisy = _stage_shares(len(schema.columns), n, budget), _is_noisy(len(schema.columns), n, budget)
     first = _affordable_rounds(schema, n, budget, shares) if rounds is None else rounds
     if len(schema.columns) == 1:
         first = 0
@@ -142,7 +143,8 @@ def allocate(
     label_groups = groups
     if groups is None:
         share = stages[COUNT_SETS] / max(1, first)
-        cells = n / (PAIR_ROWS_PER_STD * expected_std(share, budget)) if share else 1.0
+        rows_per_std = NOISY_PAIR_ROWS_PER_STD if noisy else PAIR_ROWS_PER_STD
+        cells = n / (rows_per_std * expected_std(share, budget)) if share else 1.0
         groups = max(MIN_GROUPS, min(MAX_GROUPS, math.floor(math.sqrt(cells))))
     return Allocation(
         bins=bins,
@@ -168,13 +170,10 @@ def _affordable_rounds(schema: Schema, n: int, budget: Budget, shares: StageShar
     """How many rounds to lay the budget out for, or none where noise would drown them."""
     columns = len(schema.columns)
     if budget.delta:
-        most = _most_rounds(columns)
-        error = _pair_error(n, budget, GAUSSIAN_SHARES, most)
-        if error > DROWNED_PAIR_ERROR:
+        if _pair_error(n, budget, GAUSSIAN_SHARES, _most_rounds(columns)) > DROWNED_PAIR_ERROR:
             return 0
-        labels = sum(not column.is_numeric for column in schema)
-        few = columns if error > MAX_PAIR_ERROR else labels
-        return min(most, ROUNDS_PER_LABEL * few + ROUNDS_PER_NUMBER * (columns - few))
+        numbers = 0 if _is_noisy(columns, n, budget) else sum(column.is_numeric for column in schema)
+        return min(MAX_FIRST, ROUNDS_PER_LABEL * (columns - numbers) + ROUNDS_PER_NUMBER * numbers)
     side = sum(min(TYPICAL_GROUPS, _expected_bins(column, TYPICAL_GROUPS)) for column in schema) / columns
     edges = columns - 1
     std = expected_std(Fraction(shares.rounds, 100 * max(1, edges)), budget)
@@ -183,6 +182,11 @@ def _affordable_rounds(schema: Schema, n: int, budget: Budget, shares: StageShar
 
 def _most_rounds(columns: int) -> int:
     return min(MAX_FIRST, ROUNDS_PER_NUMBER * columns)
+
+
+def _is_noisy(columns: int, n: int, budget: Budget) -> bool:
+    """Whether the pairs of so many rounds would have much noise, under Gaussian noise."""
+    return bool(budget.delta) and _pair_error(n, budget, GAUSSIAN_SHARES, _most_rounds(columns)) > MAX_PAIR_ERROR
 
 
 def _stage_shares(columns: int, n: int, budget: Budget) -> StageShares:
