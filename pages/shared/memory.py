@@ -255,15 +255,19 @@ class Presence:
             tabs = self._watched.get(session, {})
             return bool(tabs) and not any(self._connected(tab) for tab in tabs)
 
+    def look(self) -> None:
+        """Once. Whatever fails is noted and tried again: without further looks, sessions in use would count as left."""
+        try:
+            self.sweep()
+            if self._after_sweep is not None:
+                self._after_sweep()
+        except Exception as error:  # noqa: BLE001  whatever it is
+            _LOG.error("Looking after sessions failed (%s); the next look follows.", type(error).__name__)
+
     def _watch(self) -> None:
         while True:
             time.sleep(SWEEP_EVERY)
-            try:
-                self.sweep()
-                if self._after_sweep is not None:
-                    self._after_sweep()
-            except Exception as error:  # noqa: BLE001  without further looks, sessions in use would be taken for left
-                _LOG.error("Looking after sessions failed (%s); the next look follows.", type(error).__name__)
+            self.look()
 
 
 def tab_is_connected(tab: str) -> bool:

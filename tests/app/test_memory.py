@@ -2,13 +2,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from dpsynth_core.errors import ParameterError
-from pages.shared import memory
 from pages.shared.data.actions import load_example
 from pages.shared.memory import (
     GRACE_SECONDS,
@@ -290,24 +288,16 @@ def test_the_page_says_which_table_was_dropped_why_and_how_to_go_on() -> None:
     assert not any("memory" in warning.value for warning in app.warning)
 
 
-def test_a_look_that_fails_is_followed_by_another_and_says_no_more_than_its_kind(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_look_that_fails_is_not_the_last_and_says_no_more_than_its_kind(caplog: pytest.LogCaptureFixture) -> None:
     looks: list[int] = []
-    enough = threading.Event()
 
-    def look() -> None:
+    def fail() -> None:
         looks.append(1)
-        if len(looks) >= 3:
-            enough.set()
         raise ValueError("a cell's value")
 
-    monkeypatch.setattr(memory, "SWEEP_EVERY", 0.01)
-    Presence(everybody_is_here, after_sweep=look).seen(Visitor(), "tab")
-    assert enough.wait(30)
+    presence = Presence(lambda _: True, after_sweep=fail)
+    presence.look()
+    presence.look()
+    assert len(looks) == 2
     assert "ValueError" in caplog.text
     assert "cell" not in caplog.text
-
-
-def everybody_is_here(_tab: str) -> bool:
-    return True
