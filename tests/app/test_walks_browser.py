@@ -191,7 +191,8 @@ def test_next_pressed_while_work_is_shown_leads_on_and_not_to_a_blank_page(visit
         expect(page.get_by_role("heading", name="Diagnostics", level=1)).to_be_visible()
         whole(page)
         go(page, "Synthesize")
-        page.get_by_role("button", name="Cancel", exact=True).click()
+        expect(page.get_by_role("heading", name="Synthesize", level=1)).to_be_visible()
+        quiet(page).get_by_role("button", name="Cancel", exact=True).click()
         expect(page.get_by_text("The run was cancelled.")).to_be_visible()
 
 
