@@ -132,12 +132,8 @@ def forecast_each(
         if known is not None and scenario in known:
             found[name] = known[scenario]
             continue
-
-        def report(stage: str, done: float, /, *_: object, index: int = index) -> None:
-            progress(stage, (index + done) / len(scenarios))
-
         try:
-            found[name] = forecast(scenario, report)
+            found[name] = forecast(scenario, _part_of(progress, index, len(scenarios)))
         except DPSynthError:
             continue
     return found
@@ -152,14 +148,19 @@ def forecast_in_parts(scenarios: Sequence[Scenario], *, progress: RunProgress) -
     """
     found: dict[Scenario, Forecast] = {}
     for index, scenario in enumerate(scenarios):
-
-        def report(stage: str, done: float, /, *_: object, index: int = index) -> None:
-            progress(stage, (index + done) / len(scenarios))
-
-        one = forecast_each({scenario: scenario}, progress=report)
+        one = forecast_each({scenario: scenario}, progress=_part_of(progress, index, len(scenarios)))
         progress.part(one)
         found |= one
     return found
+
+
+def _part_of(progress: Progress, index: int, parts: int) -> Progress:
+    """Progress of one of several equal parts."""
+
+    def report(stage: str, done: float, /, *_: object) -> None:
+        progress(stage, (index + done) / parts)
+
+    return report
 
 
 AS_IT_IS, WITH_DELTA = "as it is", "delta"
