@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
+from statistics import fmean
 
 from dpsynth_core.mechanisms.partition.axis import Axis
 from dpsynth_core.mechanisms.private_pgm.bins import passes_needed
@@ -19,13 +21,13 @@ SELECT_SETS, COUNT_SETS = "which columns belong together", "counts of columns to
 
 ERROR_PER_CELL = 0.4
 """Half the mean absolute error of a Gaussian in units of its standard deviation: the cost of noise on a pair's cell."""
-ROWS_PER_STD = 4.0
+ROWS_PER_STD = 8.0
 """Rows of a bin per standard deviation of the noise on it."""
 PAIR_ROWS_PER_STD, NOISY_PAIR_ROWS_PER_STD = 2.5, 1.2
 """The same for a cell of a pair; and where pairs are noisy, so that rows in few cells can be told from many empty ones:
 a round takes coarser groups where finer ones would drown."""
 MIN_BINS, MAX_BINS, MIN_GROUPS, MAX_GROUPS = 4, 256, 2, 16
-MIN_BINS_WITH_CELLS = 2
+MIN_BINS_WITH_CELLS = 1
 """Bins that must be affordable for cells to be told apart; with fewer, joining them by noise alone loses less."""
 LARGE_COLUMN = 32
 """Bins beyond which a column gets no more of the budget: it is mostly asked about in coarser terms."""
@@ -53,7 +55,16 @@ SELECTION_SHARE, FEW_ROUNDS_SELECTION_SHARE = Fraction(1, 10), Fraction(1, 4)
 """Of a round's budget: what selecting gets; the counts get the rest. A wrong pair costs more where rounds are few."""
 MAX_FEW_ROUNDS = 3
 """Rounds for each column up to which they are few."""
-
+AGAIN_SHARE, EVERY_PAIR_SHARE = Fraction(3, 20), Fraction(3, 5)
+"""Of what counting in rounds gets under Gaussian noise: kept for counting what was selected once more, all of it at
+once; and for counting every pair instead."""
+PAIR_CELLS = 16
+"""Cells of a column in a pair, at most, for which it is judged whether every pair is counted."""
+MAX_NOISE_OVER_CHANCE = 1.0
+"""Variance of the noise on a cell of a pair, over that which chance gives to such a count, up to which every pair is
+counted: then even unrelated columns have more to count than noise."""
+MAX_COLUMNS_IN_PAIRS = 40
+"""Columns up to which every pair may be counted, so that it takes seconds."""
 
 FIRST_LOOK = Fraction(1, 2)
 """Of what a column's looks get, where there are several: the first one, which counts equal parts of the range."""
@@ -93,6 +104,10 @@ class Allocation:
     """Share of all rounds together; none where it would buy nothing but noise."""
     first: int
     """Rounds that this is laid out for."""
+    again: Fraction
+    """Share, of what counting in rounds gets, that is kept for counting again."""
+    every_pair: bool
+    """Whether that counts every pair, or what was selected."""
     stages: Mapping[str, Fraction]
     """Share of each stage, by its name, in order."""
 
@@ -146,6 +161,8 @@ def allocate(
         rows_per_std = NOISY_PAIR_ROWS_PER_STD if noisy else PAIR_ROWS_PER_STD
         cells = n / (rows_per_std * expected_std(share, budget)) if share else 1.0
         groups = max(MIN_GROUPS, min(MAX_GROUPS, math.floor(math.sqrt(cells))))
+    every_pair = bool(first) and _every_pair_pays(schema, n, budget, EVERY_PAIR_SHARE * stages[COUNT_SETS])
+    again = EVERY_PAIR_SHARE if every_pair else AGAIN_SHARE
     return Allocation(
         bins=bins,
         keep_cells=keep_cells,
@@ -155,6 +172,8 @@ def allocate(
         columns=counts,
         rounds=in_rounds,
         first=first,
+        again=again if budget.delta else Fraction(0),
+        every_pair=every_pair,
         stages={label: share for label, share in stages.items() if share},
     )
 
@@ -202,6 +221,21 @@ def _pair_error(n: int, budget: Budget, shares: StageShares, first: int) -> floa
     """Error (total variation) that noise brings to a round's pair, about."""
     std = expected_std(Fraction(shares.rounds, 100 * first), budget)
     return ERROR_PER_CELL * TYPICAL_GROUPS**2 * std / n
+
+
+def _every_pair_pays(schema: Schema, n: int, budget: Budget, share: Fraction) -> bool:
+    """Whether every pair can be counted with no more noise than chance puts into its counts anyway.
+
+    A cell that holds n / k rows on average varies by that much from one sample to another.
+    """
+    if not budget.delta or not 2 < len(schema.columns) <= MAX_COLUMNS_IN_PAIRS:
+        return False
+    sizes = [min(PAIR_CELLS, _expected_bins(column, PAIR_CELLS)) for column in schema]
+    cells = [a * b for a, b in combinations(sizes, 2)]
+    whole = sum(k ** (2 / 3) for k in cells)
+    variances = [expected_std(float(share) * k ** (2 / 3) / whole, budget) ** 2 for k in cells]
+    over_chance = fmean(variance * k / n for variance, k in zip(variances, cells, strict=True))
+    return over_chance <= MAX_NOISE_OVER_CHANCE
 
 
 def _affordable_bins(schema: Schema, n: int, budget: Budget, shares: StageShares, first: int) -> int:

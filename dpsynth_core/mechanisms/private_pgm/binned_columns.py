@@ -8,7 +8,7 @@ import numpy as np
 
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.mechanisms.private_pgm.allocation import COUNT_COLUMNS, FIND_BINS, Allocation
-from dpsynth_core.mechanisms.private_pgm.bins import Bins, FoundBins, adaptive_bins, passes_needed, starting_axis
+from dpsynth_core.mechanisms.private_pgm.bins import CELLS, Bins, FoundBins, adaptive_bins, passes_needed, starting_axis
 from dpsynth_core.mechanisms.private_pgm.denoise import CoarseCounts, category_counts, ordered_counts, precision
 from dpsynth_core.mechanisms.private_pgm.estimation import Measurement
 from dpsynth_core.mechanisms.private_pgm.graphical_model import ConditionalTable
@@ -39,6 +39,8 @@ class BinnedColumn:
     """Of the noise on a group's count, about."""
     levels: tuple[IntArray, ...]
     """Coarser and coarser gatherings of the groups, from each group as its own."""
+    cells: IntArray
+    """One of them: the groups gathered into cells that the column is declared with."""
 
     @property
     def size(self) -> int:
@@ -111,13 +113,35 @@ def measure_column(
         gathered = np.equal.outer(np.arange(groups.max() + 1), groups).astype(np.float64)
         covariance = gathered @ np.linalg.solve(precision(len(values), std, coarser), gathered.T)
         group_std = float(np.sqrt(np.diag(covariance).mean()))
-    return BinnedColumn(bins=bins, counts=counts, groups=groups, std=group_std, levels=_levels(bins, counts, groups))
+    cells = _cells(bins, groups) if max_groups >= CELLS else np.arange(groups.max() + 1)
+    levels = _levels(bins, counts, groups, cells)
+    return BinnedColumn(bins=bins, counts=counts, groups=groups, std=group_std, levels=levels, cells=cells)
 
 
-def _levels(bins: Bins, counts: FloatArray, groups: IntArray) -> tuple[IntArray, ...]:
-    """The groups themselves, then about half as many, and so on down to a few; labels without an order stay apart."""
+def _cells(bins: Bins, groups: IntArray) -> IntArray:
+    """The cell of each group of a number; labels stay as they are.
+
+    Groups split heavy cells and join light ones. What is asked of a table is mostly asked in whole cells, and the sum
+    of the parts of a split cell has the noise of them all.
+    """
     size = int(groups.max()) + 1
-    levels = [np.arange(size)]
+    if not bins.axis.column.is_numeric:
+        return np.arange(size)
+    values = len(bins.edges) - 1
+    cell = np.full(size, CELLS)  # beyond the last one: missing values
+    np.minimum.at(cell, groups[:values], np.searchsorted(bins.cell_edges(CELLS), bins.edges[:-1], side="right"))
+    return np.unique(cell, return_inverse=True)[1].astype(np.int64)
+
+
+def _levels(bins: Bins, counts: FloatArray, groups: IntArray, cells: IntArray) -> tuple[IntArray, ...]:
+    """The groups themselves, cells if these are fewer, then about half as many, and so on down to a few.
+
+    Labels without an order stay apart.
+    """
+    levels = [np.arange(len(cells))]
+    size = int(cells.max()) + 1
+    if size < len(cells):
+        levels.append(cells)
     while bins.ordered and size > MIN_LEVEL:
         size = max(MIN_LEVEL, (size + 1) // 2)
         coarse = group_bins(bins, counts, size)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from scipy.special import wrightomega
 
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.mechanisms.private_pgm.estimation import Measurement, combined
@@ -35,19 +36,23 @@ def corrected_pairs(
 def _corrected(table: FloatArray, measurement: Measurement, rows: int) -> FloatArray:
     """Towards the count, by the part of the difference that noise does not explain.
 
-    With y = p + d + e, where p is expected, d has variance t^2 over the cells and the noise e has s^2, the best linear
-    guess of d is (y - p) t^2 / (t^2 + s^2); the mean of (y - p)^2 estimates t^2 + s^2.
+    Let a cell with m expected rows hold x, where x - m has the variance v m: chance alone gives v = 1, relations that
+    the model misses give more. Its count y has noise s besides, so the sum of (y - m)^2 over the cells is about v rows
+    and cells s^2. The guess is where (x - y)^2 / 2 s^2 + (x ln(x / m) - x) / v is least, that is x + p ln(x / m) = y
+    with p = s^2 / v. Near m it is m + (y - m) v m / (v m + s^2), the best linear one, and it is never negative.
     """
-    table = table + TINY
     coarser = measurement.coarser
-    expected = table if coarser is None else coarser.gather(table)
-    difference = measurement.values / rows - expected
-    difference -= difference.mean()  # both add up to one but for the noise on the sum
-    spread, noise = float(np.mean(difference**2)), (measurement.sigma / rows) ** 2
-    believed = 1 - noise / spread if spread > noise else 0.0
-    wanted = np.maximum(expected + believed * difference, 0.0)
-    ratio = wanted / expected
-    return table * (ratio if coarser is None else coarser.spread(ratio))
+    table = table + TINY
+    expected = rows * (table if coarser is None else coarser.gather(table))
+    counted = measurement.values + (rows - measurement.values.sum()) / measurement.values.size
+    noise = measurement.sigma**2
+    spread = (float(((counted - expected) ** 2).sum()) - expected.size * noise) / rows
+    if spread <= 0:
+        return table
+    pull = noise / spread
+    # With w = x / p: w + ln w = y / p + ln(m / p), which Wright's function solves.
+    ratio = pull * wrightomega(counted / pull + np.log(expected / pull)) / expected
+    return np.asarray(table * (ratio if coarser is None else coarser.spread(ratio)))
 
 
 def _with_margins(table: FloatArray, like: FloatArray) -> FloatArray:

@@ -41,10 +41,9 @@ TARGET_WEIGHT = 2
 """How much more an error counts in a pair with the column that is to be predicted."""
 GROWTH, MIN_ROUNDS_LEFT = 2, 2
 """By how much a round grows if the one before it said nothing new, and which part of the rest it may take at most."""
-AGAIN_SHARE = Fraction(3, 20)
-"""Of the rounds' budget under Gaussian noise: kept for counting what was selected once more, all of it at once."""
 MIN_PART = Fraction(1, 6)
 """Of a full round, what the smallest table gets, so that rounds do not become too many."""
+SMALL_SHARE = Fraction(1, 1000)
 SHARE_STEPS = 10**6
 """Shares that are computed are rounded down to such parts."""
 SELECTIONS_PER_STEP = 3
@@ -84,12 +83,19 @@ class GroupedRows:
     """Of every column."""
     levels: tuple[tuple[IntArray, ...], ...] = ()
     """For each column, ways to gather its groups; public."""
+    cells: tuple[IntArray, ...] = ()
+    """The one of them that gathers them into declared cells."""
     _counted: dict[Clique, IntArray] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: PrivateRows, columns: Sequence[BinnedColumn]) -> GroupedRows:
         groups = tuple(BinGroups(bins=column.bins, groups=column.groups) for column in columns)
-        return cls(table=table, groups=groups, levels=tuple(column.levels for column in columns))
+        return cls(
+            table=table,
+            groups=groups,
+            levels=tuple(column.levels for column in columns),
+            cells=tuple(column.cells for column in columns),
+        )
 
     @property
     def rows(self) -> int:
@@ -149,7 +155,7 @@ class Rounds:
         self._target = target
         self._whole = allocation.stages.get(COUNT_SETS, Fraction(0))
         self._counting, self._selecting = self._whole, allocation.stages.get(SELECT_SETS, Fraction(0))
-        self._again = AGAIN_SHARE * self._whole if budget.delta else Fraction(0)
+        self._again, self._every_pair = allocation.again * self._whole, allocation.every_pair
         self._first = self._step = (self._whole - self._again) / max(1, allocation.first)
         self._cells = allocation.groups**2
         self._listed = list(_candidates(data.levels))
@@ -223,35 +229,51 @@ class Rounds:
                 self._model = self._fit(ROUND_ITERATIONS)
 
     def _count_again(self) -> None:
-        """Every table that was selected, so that the rest of the budget evens out their noise, without selecting."""
+        """What was selected, or every pair, so that the rest of the budget evens out their noise, without selecting."""
         left = self._counting + self._selecting
         self._counting = self._selecting = Fraction(0)
         self._hold_what_fits()
-        noise = {measured.key: measured.sigma for measured in combined([*self._measurements, *self._loose])}
-        chosen = list({each.key: each for each in self.selected}.values())
-        for candidate, share in zip(chosen, self._even_shares(chosen, noise, left), strict=True):
+        chosen = self._in_cells() if self._every_pair else list({each.key: each for each in self.selected}.values())
+        self._data.prepare(each.clique for each in chosen)
+        for candidate, share in zip(chosen, self._even_shares(chosen, left), strict=True):
             if share:
-                self._measure(candidate, share)
+                held = self._model.fitted.tree.home(candidate.clique) is not None
+                (self._measurements if held else self._loose).append(self._noisy(candidate, share))
+        if self._every_pair:
+            self._model = self._fit(ROUND_ITERATIONS)
+            self._hold_what_fits()
 
-    def _even_shares(
-        self, chosen: Sequence[Candidate], noise: Mapping[MeasuredTable, float], left: Fraction
-    ) -> list[Fraction]:
+    def _in_cells(self) -> list[Candidate]:
+        """Every pair of columns in declared cells, and the triples that were selected."""
+        cells = self._data.cells
+        pairs = [
+            Candidate(clique=pair, coarser=Coarsening(maps=tuple(cells[v] for v in pair)))
+            for pair in combinations(range(len(cells)), 2)
+        ]
+        return [*pairs, *{each.key: each for each in self.selected if len(each.clique) > 2}.values()]
+
+    def _even_shares(self, chosen: Sequence[Candidate], left: Fraction) -> list[Fraction]:
         """Shares that bring the noise nearest to where the sum of all cells' errors is smallest.
 
         The error is cells times noise, whose square is one over the share so far and the new one together; the sum is
         smallest for totals in proportion to cells^(2/3), and a table that has more already gets nothing.
         """
-        whole = expected_std(1, self._budget) ** 2
-        had = np.array([whole / noise[each.key] ** 2 for each in chosen])
+        noise = {measured.key: measured.sigma for measured in combined([*self._measurements, *self._loose])}
+        # A small share, for which whole numbers instead of real ones make no difference.
+        variance = SMALL_SHARE * expected_std(SMALL_SHARE, self._budget) ** 2
+        had = np.array([variance / noise.get(each.key, math.inf) ** 2 for each in chosen])
         weights = np.array([float(each.cells) for each in chosen]) ** (2 / 3)
         return [Fraction(int(share * SHARE_STEPS), SHARE_STEPS) for share in water_filling(had, weights, float(left))]
 
     def _measure(self, candidate: Candidate, share: Fraction) -> Measurement:
-        noisy, std = self._measurer.histogram(self._count(candidate), share, COUNT_SETS, rows=self._data.rows)
-        values = noisy.astype(np.float64)
-        measured = Measurement(clique=candidate.clique, values=values, std=std, coarser=candidate.coarser)
+        measured = self._noisy(candidate, share)
         (self._measurements if self._holds(candidate.clique) else self._loose).append(measured)
         return measured
+
+    def _noisy(self, candidate: Candidate, share: Fraction) -> Measurement:
+        noisy, std = self._measurer.histogram(self._count(candidate), share, COUNT_SETS, rows=self._data.rows)
+        values = noisy.astype(np.float64)
+        return Measurement(clique=candidate.clique, values=values, std=std, coarser=candidate.coarser)
 
     @property
     def _last(self) -> bool:
