@@ -125,6 +125,7 @@ def allocate(
     bins: int | None = None,
     groups: int | None = None,
     rounds: int | None = None,
+    every_pair: bool | None = None,
 ) -> Allocation:
     """An allocation that spends the budget exactly, with sizes chosen where none are given."""
     shares, noisy = _stage_shares(len(schema.columns), n, budget), _is_noisy(len(schema.columns), n, budget)
@@ -161,7 +162,9 @@ def allocate(
         rows_per_std = NOISY_PAIR_ROWS_PER_STD if noisy else PAIR_ROWS_PER_STD
         cells = n / (rows_per_std * expected_std(share, budget)) if share else 1.0
         groups = max(MIN_GROUPS, min(MAX_GROUPS, math.floor(math.sqrt(cells))))
-    every_pair = bool(first) and _every_pair_pays(schema, n, budget, EVERY_PAIR_SHARE * stages[COUNT_SETS])
+    if every_pair is None:
+        every_pair = bool(first) and _every_pair_pays(schema, n, budget, EVERY_PAIR_SHARE * stages[COUNT_SETS])
+    every_pair = every_pair and bool(budget.delta and first)
     again = EVERY_PAIR_SHARE if every_pair else AGAIN_SHARE
     return Allocation(
         bins=bins,

@@ -33,6 +33,7 @@ from dpsynth_core.table.schema import Schema
 STRATEGIES = {"rounds": "what the model still misses", "given": "marginals that I name"}
 NOISES = {"matching": "Laplace, or Gaussian if there is a delta", "laplace": "Laplace", "gaussian": "Gaussian"}
 ROUNDS, GIVEN = {"strategy": ("rounds",)}, {"strategy": ("given",)}
+LAST_COUNTS = {"automatic": "automatic", "selected": "the selected pairs", "every": "every pair"}
 COUNT_GIVEN = "counts of the given marginals"
 MAX_MARGINAL_CELLS = 1_000_000
 SECONDS_PER_FITTED_VALUE = 4.5e-7
@@ -84,6 +85,11 @@ class PrivatePGM(Mechanism):
     """Approximate number of bins. None: from the rows and epsilon; for named marginals, as declared."""
     rounds: int | None = setting(None, advanced=True, only=ROUNDS)
     """Rounds that the budget is laid out for. None: from the columns, the rows and epsilon; there may be none."""
+    last_counts: Literal["automatic", "selected", "every"] = setting(
+        "automatic", title="Counted at the end", advanced=True, labels=LAST_COUNTS, only=ROUNDS
+    )
+    """With a delta, part of the budget is kept to count pairs once more: those that were selected, or every pair.
+    Automatic: every pair if the noise is no larger than chance and there are at most 40 columns."""
     groups: int | None = setting(None, title="Groups per column in a pair", advanced=True, only=ROUNDS)
     """Maximum number of groups of a column when it is counted with others. None: of numbers as many as the noise
     allows, of labels 16."""
@@ -111,6 +117,8 @@ class PrivatePGM(Mechanism):
                 f"{allocation.first} times a pair that the model still misses, with at most {allocation.groups} groups "
                 f"for numbers and {allocation.label_groups} for labels, as fine as the noise allows."
             )
+            if allocation.every_pair:
+                reason += " At the end every pair is counted, because the noise on it is smaller than chance."
         else:
             reason = f"Single columns ({columns}) are counted, with up to {allocation.bins} bins for numbers."
         if not allocation.first and columns > 1:
@@ -145,6 +153,7 @@ class PrivatePGM(Mechanism):
         return {
             **super().audited(schema, n, epsilon),
             "rounds": cls(rounds=2, bins=3, groups=2),
+            "every pair": cls(rounds=2, bins=3, groups=2, last_counts="every"),
             "every column": cls(strategy="given", bins=2, marginals="; ".join(schema.names)),
         }
 
@@ -263,7 +272,15 @@ class PrivatePGM(Mechanism):
     def _allocation(self, schema: Schema, n: int, granted: Budget) -> Allocation:
         if self.target is not None and self.target not in schema.names:
             raise ParameterError("target", self.target, allowed=", ".join(schema.names))
-        return allocate(schema, n, granted, bins=self.bins, groups=self.groups, rounds=self.rounds)
+        return allocate(
+            schema,
+            n,
+            granted,
+            bins=self.bins,
+            groups=self.groups,
+            rounds=self.rounds,
+            every_pair=None if self.last_counts == "automatic" else self.last_counts == "every",
+        )
 
     def _granted(self, budget: Budget) -> Budget:
         """With the delta that the noise makes use of."""

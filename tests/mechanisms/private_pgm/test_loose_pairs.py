@@ -107,3 +107,14 @@ def test_neighbours_enter_every_draw_within_its_sensitivity_there_too(monkeypatc
     PrivatePGM(rounds=12).fit(dp.PrivateTable(changed, table.schema), replay)
     assert replay.finished
     assert replay.excess <= 1
+
+
+def test_a_noisy_count_puts_next_to_nothing_where_the_model_expects_nothing() -> None:
+    """Noise above zero in many empty cells would otherwise add up to rows that are nowhere."""
+    crowded = np.full((20, 20), 1e-7)
+    crowded[:4, :4] = 1.0
+    crowded /= crowded.sum()
+    for seed in range(5):
+        found = corrected_pairs({PAIR: crowded}, [counted(crowded, 10.0, seed=seed)], ROWS)[PAIR]
+        assert found[4:, 4:].sum() < 1e-4
+        assert np.abs(found - crowded).sum() / 2 < 0.002, "chance and noise together would give 0.005"
