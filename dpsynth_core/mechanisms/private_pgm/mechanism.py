@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, Self, TypeAlias
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
@@ -33,8 +33,6 @@ from dpsynth_core.table.schema import Schema
 STRATEGIES = {"rounds": "what the model still misses", "given": "marginals that I name"}
 NOISES = {"matching": "Laplace, or Gaussian if there is a delta", "laplace": "Laplace", "gaussian": "Gaussian"}
 ROUNDS, GIVEN = {"strategy": ("rounds",)}, {"strategy": ("given",)}
-LastCounts: TypeAlias = Literal["automatic", "selected", "every"]
-LAST_COUNTS = {"automatic": "automatic", "selected": "the selected pairs", "every": "every pair"}
 COUNT_GIVEN = "counts of the given marginals"
 MAX_MARGINAL_CELLS = 1_000_000
 SECONDS_PER_FITTED_VALUE = 4.5e-7
@@ -86,8 +84,8 @@ class PrivatePGM(Mechanism):
     """Approximate number of bins. None: from the rows and epsilon; for named marginals, as declared."""
     rounds: int | None = setting(None, advanced=True, only=ROUNDS)
     """Rounds that the budget is laid out for. None: from the columns, the rows and epsilon; there may be none."""
-    last_counts: LastCounts = setting("automatic", advanced=True, labels=LAST_COUNTS, only=ROUNDS)
-    """With a delta, part of the budget is kept to count pairs once more: those that were selected, or every pair.
+    last_counts: Literal["automatic", "selected", "every"] = setting("automatic", advanced=True, only=ROUNDS)
+    """With a delta, part of the budget is kept to count pairs once more: those that were selected, or every one.
     Automatic: every pair if the noise is no larger than chance and there are at most 40 columns."""
     groups: int | None = setting(None, title="Groups per column in a pair", advanced=True, only=ROUNDS)
     """Maximum number of groups of a column when it is counted with others. None: of numbers as many as the noise
