@@ -166,19 +166,23 @@ def pvalue_over_nulls(
             any further.
     """
     effort, statistic = COUNT_CALIBRATION if simulator.quick else ROW_SCREENING, float(simulator.statistics[0])
-    if stop_above < 1:
-        alone = _drawn(simulator, simulator.estimate(rng), simulations, rng, stop_above=stop_above)
-        if alone.stopped or least_favourable(statistic, [alone.statistics])[0] > stop_above:
-            return alone.pvalue(statistic), alone.statistics
-    screened = screen(simulator, effort, rng, share_of(progress, 0.0, 0.5))
-    chosen = list(dict.fromkeys([0, *screened.least_unusual(simulator.statistics, effort.ends)]))
+    estimate = simulator.estimate(rng, share_of(progress, 0.0, 0.1), releases=effort.estimating)
     each: list[FloatArray] = []
-    for i, index in enumerate(chosen):
-        part = share_of(progress, 0.5 + 0.5 * i / len(chosen), 0.5 + 0.5 * (i + 1) / len(chosen))
-        drawn = _drawn(simulator, screened.plausible[index][0], simulations, rng, part, stop_above=stop_above)
-        if drawn.stopped:
-            return drawn.pvalue(statistic), drawn.statistics
+
+    def raised_by(null: Nuisance, progress: Progress) -> bool:
+        """Hold the release against one more null; whether its p-value is above ``stop_above`` by now."""
+        drawn = _drawn(simulator, null, simulations, rng, progress, stop_above=stop_above)
         each.append(drawn.statistics)
+        return drawn.stopped or least_favourable(statistic, [drawn.statistics])[0] > stop_above
+
+    if raised_by(estimate, share_of(progress, 0.1, 0.2)):
+        return _pvalue(statistic, each[-1]), each[-1]
+    screened = screen(simulator, effort, rng, share_of(progress, 0.2, 0.6), estimate=estimate)
+    chosen = [i for i in screened.least_unusual(simulator.statistics, effort.ends) if i]
+    for i, index in enumerate(chosen):
+        part = share_of(progress, 0.6 + 0.4 * i / len(chosen), 0.6 + 0.4 * (i + 1) / len(chosen))
+        if raised_by(screened.plausible[index][0], part):
+            return _pvalue(statistic, each[-1]), each[-1]
     pvalue, given_by = least_favourable(statistic, each)
     return pvalue, each[given_by]
 
@@ -192,8 +196,9 @@ class _Drawn:
     stopped: bool
     """Whether fewer were drawn than asked for, because more could not bring the p-value down far enough."""
 
-    def pvalue(self, statistic: float) -> float:
-        return float(simulated_pvalues(np.array([statistic]), self.statistics[None])[0])
+
+def _pvalue(statistic: float, simulated: FloatArray) -> float:
+    return float(simulated_pvalues(np.array([statistic]), simulated[None])[0])
 
 
 def _drawn(
@@ -212,7 +217,7 @@ def _drawn(
     for start in range(0, simulations, portion):
         more = simulator.run_tested(null, min(portion, simulations - start), rng, progress).found.tested_statistics(0)
         found = _Drawn(statistics=np.concatenate([found.statistics, more]), stopped=False)
-        as_far = found.pvalue(float(simulator.statistics[0])) * (1 + len(found.statistics))
+        as_far = _pvalue(float(simulator.statistics[0]), found.statistics) * (1 + len(found.statistics))
         if start + portion < simulations and as_far / (1 + simulations) > stop_above:
             return replace(found, stopped=True)
     return found

@@ -13,7 +13,7 @@ from dpsynth_core.arrays import FloatArray
 from dpsynth_core.errors import SchemaError
 from dpsynth_core.inference.mann_whitney import GroupsError, MannWhitney, check_levels, mann_whitney
 from dpsynth_core.table.column import Column
-from dpsynth_core.table.encoding import codec_for, reading_layout
+from dpsynth_core.table.encoding import Positions, codec_for, reading_layout
 from dpsynth_core.table.schema import Schema
 
 
@@ -53,11 +53,15 @@ class GroupComparison:
     def split(self, table: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
         """Values of the two groups, as positions in the declared order; rows without a value or group are left out."""
         layout = reading_layout(table)
-        values = codec_for(self.value, layout).positions(table[self.value.name])
-        groups = codec_for(self.group, layout)
-        code = groups.codes(groups.positions(table[self.group.name]))
-        known = np.ones(len(table), dtype=np.bool_) if values.missing is None else ~values.missing
-        first, second = (values.values[known & (code == c)].astype(np.float64) for c in self.codes)
+        values, groups = (codec_for(c, layout).positions(table[c.name]) for c in (self.value, self.group))
+        return self.split_positions(values, groups)
+
+    def split_positions(self, values: Positions, groups: Positions) -> tuple[FloatArray, FloatArray]:
+        """The same where both columns have been encoded."""
+        code = codec_for(self.group).codes(groups)
+        if values.missing is not None:
+            code = np.where(values.missing, -1, code)
+        first, second = (values.values[code == c].astype(np.float64) for c in self.codes)
         return first, second
 
     def test(self, table: pd.DataFrame) -> MannWhitney:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -19,6 +19,7 @@ from dpsynth_core.inference.null_simulation import CountCells, Findings, NullTes
 from dpsynth_core.inference.u_statistics import ordinary_pvalues
 from dpsynth_core.mechanisms.partition.axis import Axis
 from dpsynth_core.table.column import Column
+from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
 MAX_RANKED = 400
@@ -64,7 +65,15 @@ class GroupTest(NullTest):
         return self.comparisons[0].value
 
     def on_rows(self, table: pd.DataFrame) -> Findings:
-        found = [_tested(*comparison.split(table)) for comparison in self.comparisons]
+        return self._found(comparison.split(table) for comparison in self.comparisons)
+
+    def on_positions(self, table: PrivateTable) -> Findings:
+        values, groups = table.positions(self.value.name), table.positions(self.group.name)
+        return self._found(comparison.split_positions(values, groups) for comparison in self.comparisons)
+
+    @staticmethod
+    def _found(pairs: Iterable[tuple[FloatArray, FloatArray]]) -> Findings:
+        found = [_tested(*pair) for pair in pairs]
         pvalues, statistics = zip(*found, strict=True)
         return Findings(pvalues=np.array(pvalues), statistics=np.array(statistics))
 

@@ -94,6 +94,10 @@ class NullTest(ABC):
     def on_rows(self, table: pd.DataFrame) -> Findings:
         """One entry for each question."""
 
+    def on_positions(self, table: PrivateTable) -> Findings:
+        """The same for rows that are encoded already."""
+        return self.on_rows(table.rows())
+
     def on_counts(self, counts: FloatArray, cells: CountCells, rng: np.random.Generator) -> Findings | None:  # noqa: ARG002
         """One line for each released table of counts; None where rows are needed."""
         return None

@@ -213,13 +213,19 @@ class _Look:
 
 
 def screen(
-    simulator: NullSimulator, effort: Effort, rng: np.random.Generator, progress: Progress = no_progress
+    simulator: NullSimulator,
+    effort: Effort,
+    rng: np.random.Generator,
+    progress: Progress = no_progress,
+    *,
+    estimate: Nuisance | None = None,
 ) -> ScreenedNulls:
-    """Try many nulls, and keep those whose releases look like the real one."""
+    """Try many nulls, and keep those whose releases look like the real one; the estimate may be known already."""
     if not effort.screening:
         released = shares_of(simulator.observed[None], simulator.n)
         return ScreenedNulls(plausible=((released, Findings.empty(len(simulator.statistics))),), tried=1)
-    estimate = simulator.estimate(rng, share_of(progress, 0.0, 0.2), releases=effort.estimating)
+    if estimate is None:
+        estimate = simulator.estimate(rng, share_of(progress, 0.0, 0.2), releases=effort.estimating)
     tried = candidates(simulator, estimate, effort, rng)
     seen, tested = summaries(simulator.observed[None])[0], simulator.found.tested
     first = _Look.at(simulator.run_tested(estimate, max(MIN_USUAL, effort.screening), rng))

@@ -23,7 +23,7 @@ from dpsynth_core.inference.null_simulation import (
     joined,
     shares_of,
 )
-from dpsynth_core.mechanisms.base import Mechanism
+from dpsynth_core.mechanisms.base import Mechanism, PositionedModel
 from dpsynth_core.mechanisms.partition.axis import Axis
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.progress import Progress, no_progress
@@ -67,6 +67,10 @@ class RowSimulator(NullSimulator):
         return counts_of(table, self.group, self.value)
 
     @cached_property
+    def _pair(self) -> Schema:
+        return self.schema.select([self.test.group.name, self.test.value.name])
+
+    @cached_property
     def _members(self) -> tuple[tuple[IntArray, ...], tuple[IntArray, ...]]:
         """Synthetic rows in each cell of the group and of the value column."""
         axes = (self.group, self.value)
@@ -90,9 +94,15 @@ class RowSimulator(NullSimulator):
 
     def _one(self, null: Nuisance, rng: np.random.Generator) -> NullReleases:
         drawn, seed = self._null_table(null, rng), int(rng.integers(2**62))
-        table = run_mechanism(drawn, self.mechanism, self.budget, seed=seed).sample(self.rows)
-        pair = PrivateTable(table, self.schema.select([self.test.group.name, self.test.value.name]))
-        found = self.test.on_rows(table)
+        release = run_mechanism(drawn, self.mechanism, self.budget, seed=seed)
+        if isinstance(release.model, PositionedModel):
+            positions = release.model.positions(self.rows, release.noise)
+            pair = PrivateTable.of_positions(self.schema, positions, read_as_declared=True)
+            found = self.test.on_positions(pair)
+        else:
+            table = release.sample(self.rows)
+            pair = PrivateTable(table, self._pair)
+            found = self.test.on_rows(table)
         return NullReleases(
             counts=self.counted(pair)[None],
             found=Findings(pvalues=found.pvalues[None], statistics=found.statistics[None]),

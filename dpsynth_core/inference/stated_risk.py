@@ -192,6 +192,14 @@ def efforts_for(simulator: NullSimulator, max_seconds: float) -> tuple[Effort, .
     return tuple(allowed)
 
 
+def nothing_simulated(subject: str) -> str:
+    """The figure before any release has been simulated: as wide as can be, but true, and there at once."""
+    return (
+        f"Of 100 analysts who test a {subject} that does not exist, between 0 and 100 would report one, as far as "
+        "is known: no release has been simulated. As long as that is so, do not rely on a low p-value."
+    )
+
+
 def too_slow(seconds: float) -> str:
     """Why there is no figure, where it would take so long."""
     return (
@@ -215,6 +223,6 @@ def expected_seconds(release: Release, test: NullTest, stage: int = 0) -> float:
     per_row, mechanism, schema = budget.per_row(release.schema.rows_per_person), release.mechanism, release.schema
     if count_cells_of(mechanism, schema, test, release.n, per_row.epsilon) is not None:
         return QUICK_SECONDS
-    one = mechanism.plan(schema, release.n, per_row).seconds_again
-    efforts = row_efforts(one)
-    return efforts[min(stage, len(efforts) - 1)].runs * one
+    plan = mechanism.plan(schema, release.n, per_row)
+    efforts = row_efforts(plan.seconds_again)
+    return plan.starting + efforts[min(stage, len(efforts) - 1)].runs * plan.seconds_again

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, ClassVar, Literal, Protocol, Self, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Protocol, Self, get_args, get_origin, get_type_hints, runtime_checkable
 
 import pandas as pd
 
@@ -16,6 +16,7 @@ from dpsynth_core.mechanisms.plan import Plan
 from dpsynth_core.privacy.budget import Amount, Budget, Guarantee, Status
 from dpsynth_core.privacy.noise import Noise
 from dpsynth_core.progress import Progress, no_progress
+from dpsynth_core.table.encoding import Positions
 from dpsynth_core.table.private_rows import PrivateRows
 from dpsynth_core.table.schema import Schema
 
@@ -25,6 +26,14 @@ class Model(Protocol):
 
     def sample(self, rows: int, noise: Noise) -> pd.DataFrame:
         """That many synthetic rows."""
+
+
+@runtime_checkable
+class PositionedModel(Model, Protocol):
+    """One that can leave its rows encoded, for simulations that would encode them again at once."""
+
+    def positions(self, rows: int, noise: Noise) -> Mapping[str, Positions]:
+        """What ``sample`` would draw, by column, as positions in the declared domain."""
 
 
 @dataclass(frozen=True, kw_only=True)

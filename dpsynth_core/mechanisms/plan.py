@@ -47,6 +47,8 @@ class Plan:
     """Cells of the table that are read: rows times columns."""
     computing: float = 0.0
     """Seconds of computing beyond drawing and reading, roughly."""
+    starting: float = 0.0
+    """Seconds of computing that only the first run of a process takes: compiling."""
     made: int = 0
     """Cells of the synthetic table: its rows times columns."""
     seconds_per_made_cell: float = SECONDS_PER_MADE_CELL
@@ -54,7 +56,7 @@ class Plan:
     @property
     def seconds(self) -> float:
         """Running time to expect, roughly."""
-        return SECONDS_TO_START + self._work
+        return SECONDS_TO_START + self.starting + self._work
 
     @property
     def seconds_again(self) -> float:

@@ -52,7 +52,8 @@ class Scenario:
     def seconds(self) -> float:
         """Expected computing time of its forecast; raises where the mechanism does not fit."""
         per_row = self.budget.per_row(self.schema.rows_per_person)
-        return len(RELATIONS) * self.mechanism.plan(self.schema, self.rows, per_row).seconds_again
+        plan = self.mechanism.plan(self.schema, self.rows, per_row)
+        return plan.starting + len(RELATIONS) * plan.seconds_again
 
 
 @dataclass(frozen=True, kw_only=True)

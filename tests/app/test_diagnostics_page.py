@@ -313,14 +313,19 @@ def test_a_slow_simulation_says_what_it_takes_before_anybody_waits(monkeypatch: 
     monkeypatch.setattr(pvalues, "expected_seconds", lambda *_: 600.0)
     app = diagnostics(session)
     assert app.button(key="ask_risk").label == "Work it out (about 10 min at most)"
+    at_once = "between 0 and 100 would report one, as far as is known: no release has been simulated."
+    assert at_once in texts(app), "a wide figure, but a true one, before anybody waits"
+    assert "A first, rough range takes about 10 min at most, and you can cancel at any time." in texts(app)
     job = finish(ask(session.work, run, key).job)
     assert job.state == "finished", job.problem
     app = diagnostics(session)
+    assert at_once not in texts(app)
     assert app.button(key="ask_risk").label == "Refine it (about 10 min at most)", "it does not begin by itself"
     run.risks.clear()
     monkeypatch.setattr(pvalues, "expected_seconds", lambda *_: 36_000.0)
     app = diagnostics(session)
     assert "takes too long to repeat it often enough: about 600 minutes" in texts(app)
+    assert at_once in texts(app)
     assert not [button for button in app.button if button.key == "ask_risk"]
 
 

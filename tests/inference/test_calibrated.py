@@ -246,6 +246,7 @@ def test_an_experiment_stops_where_a_pvalue_cannot_be_low_any_more_and_agrees_wi
         whole, all_of_them = pvalue_over_nulls(simulator, 39, np.random.default_rng(seed))
         quick, some = pvalue_over_nulls(simulator, 39, np.random.default_rng(seed), stop_above=0.05)
         assert (whole <= 0.05) == (quick <= 0.05)
+        assert quick == whole or quick > 0.05, "where it is low, it is the same p-value from the same simulations"
         assert len(all_of_them) == 39
         low[levels] = quick <= 0.05, len(some)
     assert low["a", "b"] == (True, 39), "what is low is simulated to the end"

@@ -37,6 +37,7 @@ from dpsynth_core.inference.stated_risk import (
     range_of,
     verdict_of,
 )
+from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.progress import Progress, no_progress
 
 BINS = 20
@@ -396,6 +397,16 @@ def test_the_wait_is_told_from_public_facts_before_anything_is_simulated() -> No
     assert [expected_seconds(by_rows, test, stage) for stage in range(3)] == [each.runs * one for each in ROW_EFFORTS]
     with pytest.raises(NotSimulatedError, match="states no privacy loss"):
         expected_seconds(release_of(dp.MECHANISMS["bayes"](), 200, 0.5, 1.0, seed=1), test)
+
+
+def test_compiling_is_expected_once_however_often_a_mechanism_runs() -> None:
+    test = GroupTest.of(schema_of(GROUP, VALUE), value="value", group="group")
+    by_tree = release_of(dp.MECHANISMS["kd_tree"](), 200, 0.5, 1.0, seed=1)
+    compiled = replace(by_tree, mechanism=dp.MECHANISMS["dp_gan"](rounds=2), budget=Budget.of(1, "1e-6"))
+    one = compiled.mechanism.plan(compiled.schema, compiled.n, compiled.budget)
+    assert one.seconds - one.seconds_again > 1
+    efforts = row_efforts(one.seconds_again)
+    assert expected_seconds(compiled, test) == one.starting + efforts[0].runs * one.seconds_again
 
 
 def test_where_runs_are_slow_a_glimpse_comes_first_and_calls_nothing_sound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import dpsynth_core as dp
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
+from dpsynth_core.mechanisms.base import PositionedModel
 from dpsynth_core.mechanisms.parameters import parameters
 from dpsynth_core.mechanisms.partition.grid import Grid
 from dpsynth_core.mechanisms.perturbed_histogram import MOST_CELLS
@@ -82,6 +83,24 @@ def test_a_release_has_the_schemas_columns_types_and_values(kind: type[Mechanism
         assert len(synthetic) == (rows or release.mechanism.rows or table.n)
         pd.testing.assert_series_equal(synthetic.dtypes, table.rows().dtypes)
         assert all(moved.total == 0 for moved in moved_cells(synthetic, table.schema).values())
+
+
+@mechanisms
+def test_rows_that_are_left_encoded_are_the_rows_that_are_sampled(kind: type[Mechanism]) -> None:
+    table = private()
+    first, second = (synthesize(table, coarse(kind, table.schema, table.n), epsilon=1, seed=5) for _ in range(2))
+    if not isinstance(first.model, PositionedModel):
+        assert kind.key not in (*PARTITIONS, "noisy_bayes", "bayes")
+        return
+    encoded = first.model.positions(700, first.noise)
+    sampled = dp.PrivateTable(second.sample(700), table.schema)
+    for column in table.schema:
+        drawn, read = encoded[column.name], sampled.positions(column.name)
+        assert (drawn.missing is None) == (read.missing is None)
+        known = np.ones(700, dtype=np.bool_) if drawn.missing is None else ~drawn.missing
+        np.testing.assert_array_equal(drawn.values[known], read.values[known])
+        if read.missing is not None:
+            np.testing.assert_array_equal(drawn.missing, read.missing)
 
 
 @mechanisms

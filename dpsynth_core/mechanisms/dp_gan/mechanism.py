@@ -119,7 +119,8 @@ class DPGAN(Mechanism):
             draws=schedule.rounds * self.batch * layout.size,
             values=n * len(schema.columns),
             made=made,
-            computing=COMPILING_SECONDS + critic_steps * SECONDS_PER_CRITIC_STEP * (1 + layout.width / 32),
+            computing=critic_steps * SECONDS_PER_CRITIC_STEP * (1 + layout.width / 32),
+            starting=COMPILING_SECONDS,
         )
 
     def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> Generator:

@@ -48,17 +48,18 @@ class Players:
     def gradients(self, turn: int, parts: Sequence[NDArray[np.float32]]) -> tuple[NDArray[Any], float]:
         """Each new critic's gradients at the round's generated rows, and the mean gap that the critics see: private."""
         critics, batch = self._keys(turn)
-        gradients, gaps = [], []
+        started = []
         for start in range(0, len(parts), CRITICS_AT_ONCE):
             some = parts[start : start + CRITICS_AT_ONCE]
             rows = np.zeros((CRITICS_AT_ONCE, self._shape.part, self._shape.width), dtype=np.float32)
             sizes = np.ones(CRITICS_AT_ONCE, dtype=np.int32)
             for index, part in enumerate(some):
                 rows[index, : len(part)], sizes[index] = part, len(part)
-            slopes, gap = self._gradients(self._weights, rows, sizes, critics, batch)
-            gradients.append(np.asarray(slopes)[: len(some)])
-            gaps.append(np.asarray(gap)[: len(some)])
-        return np.concatenate(gradients), float(np.concatenate(gaps).mean())
+            started.append((len(some), *self._gradients(self._weights, rows, sizes, critics, batch)))
+        # Collected once all of them are started: JAX trains them side by side where there are cores.
+        gradients = np.concatenate([np.asarray(slopes)[:some] for some, slopes, _ in started])
+        gaps = np.concatenate([np.asarray(gap)[:some] for some, _, gap in started])
+        return gradients, float(gaps.mean())
 
     def learn(self, turn: int, gradient: FloatArray) -> float:
         """One step of the generator along a sanitised gradient; how far its weights moved."""

@@ -59,6 +59,9 @@ def consistent_counts(
         >>> consistent_counts([root], np.array([5, 3]), leaf_variance=1.0).tolist()  # 10 above, 5 + 3 below
         [5.5, 3.5]
     """
+    # Below the deepest box there is nothing to agree with.
+    asked = [i for i, level in enumerate(levels) if len(level.split) or len(level.asked)]
+    levels = levels[: asked[-1] + 1 if asked else 0]
     ends = np.cumsum([np.count_nonzero(~level.split) for level in levels], dtype=np.int64)
     *finished, deepest = np.split(measured.astype(np.float64), ends)
     below = _Estimates(value=deepest, variance=np.full(len(deepest), leaf_variance))

@@ -134,7 +134,8 @@ class HiddenBoxes:
         return self.total - len(self._listed)
 
     def enlist(self, prefix: IntArray) -> None:
-        self._listed = np.union1d(self._listed, prefix)
+        if len(prefix):
+            self._listed = np.union1d(self._listed, prefix)
 
     def first_asked_at(self, level: int) -> tuple[list[IntArray], int]:
         """Per axis the strings of boxes whose first real question is bit ``level``, and how many are unlisted.
@@ -203,6 +204,9 @@ def grow(coding: Coding, codes: RankedCodes, *, free: int, stop: int, rule: Spli
         pick = partial(_deepened, hidden.picker(chosen), depth - free)
         split, extra, noisy, extra_noisy = rule.decide(asking, zeros=zeros, pick=pick, noise=noise)
         hidden.enlist(extra >> (depth - free))
+        if not len(boxes.prefix) and not len(extra):  # nobody was asked, so there is nothing to halve
+            levels.append(_nobody_asked(depth))
+            continue
         deciding = Boxes.joined(asking, _empty(extra))
         split = np.append(split, np.ones(len(extra), dtype=np.bool_))
         level = Level(
@@ -255,6 +259,14 @@ def _children(codes: RankedCodes, parents: Boxes, depth: int) -> Boxes:
 def _empty(prefix: IntArray) -> Boxes:
     nothing = np.zeros(len(prefix), dtype=np.int64)
     return Boxes(prefix=prefix, start=nothing, end=nothing, decisions=nothing)
+
+
+def _nobody_asked(depth: int) -> Level:
+    nothing, none = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
+    no_counts = np.zeros(0)
+    return Level(
+        depth=depth, prefix=nothing, split=none, counts=nothing, noisy=no_counts, variance=no_counts, asked=none
+    )
 
 
 def _deepened(pick: Callable[[int], IntArray], levels: int, size: int) -> IntArray:

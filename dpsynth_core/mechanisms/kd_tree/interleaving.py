@@ -35,6 +35,7 @@ class Halving:
         self.bits = bits
         low, high = np.zeros(1, dtype=np.int64), np.full(1, axis.size, dtype=np.int64)
         self.low, self.high = [low], [high]
+        self._single: dict[int, NDArray[np.bool_]] = {}
         """By depth: first slot and one past the last of every string of bits; equal where it means nothing."""
         for _ in range(bits):
             middle = np.where(high - low > 1, self._middle(low, high), high)
@@ -54,7 +55,9 @@ class Halving:
 
     def is_single(self, depth: int) -> NDArray[np.bool_]:
         """For every string of that many bits, whether its range cannot be halved."""
-        return self.high[depth] - self.low[depth] <= 1
+        if depth not in self._single:
+            self._single[depth] = self.high[depth] - self.low[depth] <= 1
+        return self._single[depth]
 
     @cached_property
     def strings(self) -> IntArray:
@@ -120,9 +123,14 @@ class Coding:
     def codes(self, rows: RowsAtHand) -> IntArray:
         """Every row's code, unsorted."""
         code = np.zeros(rows.n, dtype=np.int64)
-        for i, halving in enumerate(self.halvings):
-            halving.axis.add_bits(code, self._spread(i, halving.strings, halving.bits, self.bits), rows)
+        for halving, bits in zip(self.halvings, self._bits_of_slots, strict=True):
+            halving.axis.add_bits(code, bits, rows)
         return code
+
+    @cached_property
+    def _bits_of_slots(self) -> tuple[IntArray, ...]:
+        """For every axis, the bits of a code that each of its slots sets; simulations ask for them again and again."""
+        return tuple(self._spread(i, each.strings, each.bits, self.bits) for i, each in enumerate(self.halvings))
 
     def _spread(self, axis: int, strings: IntArray, length: int, depth: int) -> IntArray:
         """The bits of an axis's strings at their places in a prefix of ``depth`` bits."""

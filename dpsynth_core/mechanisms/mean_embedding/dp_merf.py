@@ -107,7 +107,8 @@ class DPMERF(Mechanism):
             draws=self.features * labels,
             values=n * len(schema.columns),
             made=self.cells_made(schema, n),
-            computing=COMPILING_SECONDS + n * self.features * 3e-8 + training * SECONDS_PER_FEATURE,
+            computing=n * self.features * 3e-8 + training * SECONDS_PER_FEATURE,
+            starting=COMPILING_SECONDS,
         )
 
     def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> Generator:

@@ -13,7 +13,7 @@ from dpsynth_core.mechanisms.noisy_bayes.moments import Moments
 from dpsynth_core.mechanisms.noisy_bayes.posterior import NormalInverseWishart, dirichlet, normal
 from dpsynth_core.mechanisms.numbers_and_labels import from_levels, from_unit
 from dpsynth_core.privacy.noise import Noise
-from dpsynth_core.table.encoding import Uniform, codec_for
+from dpsynth_core.table.encoding import Positions, Uniform, codec_for
 from dpsynth_core.table.schema import Schema
 
 CHUNK_ROWS = 50_000
@@ -52,6 +52,11 @@ class MixedNormal:
         return cls(schema=schema, layout=layout, mean=mean, root=root, shares=shares, slopes=slopes)
 
     def sample(self, rows: int, noise: Noise) -> pd.DataFrame:
+        drawn = self.positions(rows, noise)
+        return pd.DataFrame({column.name: codec_for(column).restore(drawn[column.name]) for column in self.schema})
+
+    def positions(self, rows: int, noise: Noise) -> dict[str, Positions]:
+        """The same rows, not yet as values."""
         parts = [self._rows(min(CHUNK_ROWS, rows - start), noise.uniform) for start in range(0, rows, CHUNK_ROWS)]
         numbers, codes = (np.concatenate(part) for part in zip(*parts, strict=True))
         values = {column.name: numbers[:, j] for j, column in enumerate(self.layout.numbers)}
@@ -63,8 +68,8 @@ class MixedNormal:
             else:
                 missing = labels[column.name] == 1 if column.nullable else None
                 positions = from_unit(column, values[column.name], missing)
-            columns[column.name] = codec_for(column).restore(positions)
-        return pd.DataFrame(columns)
+            columns[column.name] = positions
+        return columns
 
     def _rows(self, rows: int, uniform: Uniform) -> tuple[FloatArray, IntArray]:
         d = len(self.mean)

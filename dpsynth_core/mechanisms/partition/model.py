@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -53,24 +53,29 @@ class PartitionModel:
 
     def sample(self, rows: int, noise: Noise) -> pd.DataFrame:
         """That many rows, each box getting its share rounded up or down, in random order."""
-        box = self._allot(rows, noise)[noise.distinct(rows, rows)]
 
         def column(axis: Axis, placing: Callable[[], Positions]) -> pd.Series[Any]:
             return codec_for(axis.column).restore(placing())
 
         if rows < MIN_THREADED_ROWS:
-            made = {}
-            for axis, low, high in zip(self.axes, self.low.T, self.high.T, strict=True):
-                placing = axis.placing(low, high, box, noise.uniform, centre=self.centre)
-                made[axis.column.name] = column(axis, placing)
+            made = {axis.column.name: column(axis, placing) for axis, placing in self._placings(rows, noise)}
             return pd.DataFrame(made, copy=False)
         # One column is drawn while others are computed: long arrays are worked on outside the interpreter's lock.
-        waiting = {}
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for axis, low, high in zip(self.axes, self.low.T, self.high.T, strict=True):
-                placing = axis.placing(low, high, box, noise.uniform, centre=self.centre)
-                waiting[axis.column.name] = pool.submit(column, axis, placing)
+            waiting = {
+                axis.column.name: pool.submit(column, axis, placing) for axis, placing in self._placings(rows, noise)
+            }
             return pd.DataFrame({name: made.result() for name, made in waiting.items()}, copy=False)
+
+    def positions(self, rows: int, noise: Noise) -> dict[str, Positions]:
+        """The same rows, not yet as values."""
+        return {axis.column.name: placing() for axis, placing in self._placings(rows, noise)}
+
+    def _placings(self, rows: int, noise: Noise) -> Iterator[tuple[Axis, Callable[[], Positions]]]:
+        """For each column in turn, what is drawn for it, and the arithmetic that is left."""
+        box = self._allot(rows, noise)[noise.distinct(rows, rows)]
+        for axis, low, high in zip(self.axes, self.low.T, self.high.T, strict=True):
+            yield axis, axis.placing(low, high, box, noise.uniform, centre=self.centre)
 
     def _allot(self, rows: int, noise: Noise) -> IntArray:
         """Systematic sampling: one uniform start, then equal steps through the cumulated weights."""

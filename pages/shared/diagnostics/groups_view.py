@@ -155,14 +155,14 @@ def _offer_figure(work: TableWork, run: RunRecord, key: RiskKey, risk: Discovery
     """The first figure on demand, the next one by itself if it does not take long; the wait is told before."""
     value, group, levels = key
     task, test = work.tasks.get(RISK), GroupTest.of(run.result.schema, value=value, group=group, levels=levels)
-    mine = task if task is not None and task.about == (run, key) else None
+    mine, wait = task if task is not None and task.about == (run, key) else None, Wait.of(work, run, test, risk)
+    if risk is None and (unknown := wait.nothing_known("difference")):
+        _show_verdict("unknown")
+        st.text(unknown)
     if mine is None or not (mine.active or mine.uncollected):
-        wait = Wait.of(work, run, test, risk)
         stopped = mine is not None and mine.ended_early
         if risk is not None and wait.automatic and not stopped:
             mine = ask(work, run, key)
-        elif wait.problem and risk is None:
-            st.text(wait.problem)
         elif not wait.problem and clicked(wait.label(first=risk is None), icon=":material/experiment:", key="ask_risk"):
             ask(work, run, key)
             st.rerun()  # the button gives way to the progress
@@ -170,9 +170,13 @@ def _offer_figure(work: TableWork, run: RunRecord, key: RiskKey, risk: Discovery
         show_task(mine, key=RISK)
 
 
-def _show_figures(risk: DiscoveryRisk, as_table: bool) -> None:
-    label, colour, icon = RISK_BADGE[risk.verdict]
+def _show_verdict(verdict: RiskVerdict) -> None:
+    label, colour, icon = RISK_BADGE[verdict]
     st.badge(label, color=colour, icon=icon)
+
+
+def _show_figures(risk: DiscoveryRisk, as_table: bool) -> None:
+    _show_verdict(risk.verdict)
     for sentence in (*risk.sentences, risk.tests_sentence):
         if sentence:
             st.text(sentence)

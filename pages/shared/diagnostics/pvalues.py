@@ -14,9 +14,10 @@ from dpsynth_core.inference.discovery_risk import (
     discovery_risk_in_parts,
     private_discovery_risk,
 )
+from dpsynth_core.inference.efforts import FIRST_SECONDS
 from dpsynth_core.inference.group_comparison import group_labels, ordered
 from dpsynth_core.inference.null_simulation import NullTest
-from dpsynth_core.inference.stated_risk import StatedRisk, expected_seconds, too_slow
+from dpsynth_core.inference.stated_risk import StatedRisk, expected_seconds, nothing_simulated, too_slow
 from dpsynth_core.runs.jobs import on_private_table
 from dpsynth_core.runs.synthesize import Release
 from dpsynth_core.table.schema import Schema
@@ -75,6 +76,13 @@ class Wait:
     def automatic(self) -> bool:
         """Whether it may begin by itself, while somebody reads the figure before."""
         return self.seconds <= MAX_AUTOMATIC
+
+    def nothing_known(self, subject: str) -> str:
+        """What is true before anybody has waited, where a first figure takes long or cannot be had; empty elsewhere."""
+        if self.seconds <= FIRST_SECONDS:
+            return ""
+        why = f"A first, rough range takes {duration(self.seconds)} at most, and you can cancel at any time."
+        return f"{nothing_simulated(subject)} {self.problem or why}"
 
     def label(self, *, first: bool) -> str:
         """What the button says: the wait too, if it is one."""

@@ -102,13 +102,13 @@ def _answer(work: TableWork, run: RunRecord, question: Question) -> None:
         _show(risk)
         if risk.last:
             return
+    wait = Wait.of(work, run, question, risk)
+    if risk is None and (unknown := wait.nothing_known("relation")):
+        st.text(unknown)
     if mine is None or not (mine.active or mine.uncollected):
-        wait = Wait.of(work, run, question, risk)
         stopped = mine is not None and mine.ended_early
         if risk is not None and wait.automatic and mine is not None and not stopped:
             mine = ask(work, run, question, stage=risk.stage + 1)
-        elif wait.problem and risk is None:
-            st.text(wait.problem)
         elif not wait.problem and clicked(
             wait.label(first=risk is None), icon=":material/experiment:", key="ask_question"
         ):
