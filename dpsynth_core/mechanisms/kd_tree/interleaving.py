@@ -35,8 +35,8 @@ class Halving:
         self.bits = bits
         low, high = np.zeros(1, dtype=np.int64), np.full(1, axis.size, dtype=np.int64)
         self.low, self.high = [low], [high]
-        self._single: dict[int, NDArray[np.bool_]] = {}
         """By depth: first slot and one past the last of every string of bits; equal where it means nothing."""
+        self._single: dict[int, NDArray[np.bool_]] = {}
         for _ in range(bits):
             middle = np.where(high - low > 1, self._middle(low, high), high)
             low, high = np.stack([low, middle], 1).ravel(), np.stack([middle, high], 1).ravel()
