@@ -38,9 +38,11 @@ MAX_PAIR_ERROR = 0.1
 """Error (total variation) that noise may bring to a round's pair for that."""
 CLEAR_PAIR_ERROR, NOISY_PAIR_ERROR, DROWNED_PAIR_ERROR = 0.01, 0.3, 1.0
 """The same where pairs have next to no noise, where they are mostly noise, and where counting them does harm."""
-LABEL_GROUPS = 16
+LABEL_GROUPS, MAX_LABEL_GROUPS = 16, 128
 """Labels of a column that keep a group of their own in a pair, however noisy: labels have no neighbours to be joined
-with, and the rounds leave out pairs whose cells would drown."""
+with, and the rounds count only the largest sixteen apart where more would drown. Fewer where there are many columns."""
+MAX_GROUPS_OF_ALL = 2_800
+"""Groups of all columns together for that, so that the tables of all pairs stay below four million cells."""
 TYPICAL_GROUPS = 4
 """Groups of a column for which the value of pairs is judged; a column with fewer bins counts with those."""
 MAX_TREE_ERROR = 0.06
@@ -156,7 +158,8 @@ def allocate(
         SELECT_SETS: selecting,
         COUNT_SETS: in_rounds - selecting,
     }
-    label_groups = groups
+    most = max(LABEL_GROUPS, min(MAX_LABEL_GROUPS, MAX_GROUPS_OF_ALL // len(schema.columns)))
+    label_groups = most if groups is None else groups
     if groups is None:
         share = stages[COUNT_SETS] / max(1, first)
         rows_per_std = NOISY_PAIR_ROWS_PER_STD if noisy else PAIR_ROWS_PER_STD
@@ -170,7 +173,7 @@ def allocate(
         bins=bins,
         keep_cells=keep_cells,
         groups=groups,
-        label_groups=label_groups or max(groups, LABEL_GROUPS),
+        label_groups=label_groups,
         looks=looks,
         columns=counts,
         rounds=in_rounds,

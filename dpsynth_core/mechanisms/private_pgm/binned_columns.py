@@ -119,24 +119,29 @@ def measure_column(
 
 
 def _cells(bins: Bins, groups: IntArray) -> IntArray:
-    """The cell of each group of a number; labels stay as they are.
+    """The cell of each group of a number; of labels the largest have one each, and the others share one.
 
     Groups split heavy cells and join light ones. What is asked of a table is mostly asked in whole cells, and the sum
     of the parts of a split cell has the noise of them all.
     """
     size = int(groups.max()) + 1
     if not bins.axis.column.is_numeric:
-        return np.arange(size)
+        return _largest(size) if not bins.ordered else np.arange(size)
     values = len(bins.edges) - 1
     cell = np.full(size, CELLS)  # beyond the last one: missing values
     np.minimum.at(cell, groups[:values], np.searchsorted(bins.cell_edges(CELLS), bins.edges[:-1], side="right"))
     return np.unique(cell, return_inverse=True)[1].astype(np.int64)
 
 
+def _largest(size: int) -> IntArray:
+    """Groups of labels are in order of their noisy counts."""
+    return np.minimum(np.arange(size), CELLS - 1)
+
+
 def _levels(bins: Bins, counts: FloatArray, groups: IntArray, cells: IntArray) -> tuple[IntArray, ...]:
     """The groups themselves, cells if these are fewer, then about half as many, and so on down to a few.
 
-    Labels without an order stay apart.
+    Of labels without an order, the largest stay apart.
     """
     levels = [np.arange(len(cells))]
     size = int(cells.max()) + 1

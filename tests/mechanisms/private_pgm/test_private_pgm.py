@@ -344,6 +344,30 @@ def test_labels_keep_their_own_group_in_a_pair_while_there_are_sixteen_at_most()
     assert (codes[0] + codes[1] == 8).mean() > 0.9
 
 
+def test_relations_of_rare_labels_are_kept_where_the_budget_allows() -> None:
+    """Sixty labels, of which the sixteen largest hold a quarter of the rows."""
+    labels = [f"label {i}" for i in range(60)]
+    facts = [
+        {"name": "many", "kind": "categorical", "categories": labels, "public": True},
+        {"name": "few", "kind": "categorical", "categories": ["0", "1", "2"], "public": True},
+        {"name": "coin", "kind": "boolean", "public": True},
+    ]
+    rng = np.random.default_rng(5)
+    index = rng.integers(0, 60, 20_000)
+    columns = {"many": np.array(labels)[index], "few": (index % 3).astype(str), "coin": rng.random(20_000) < 0.5}
+    table = dp.PrivateTable(pd.DataFrame(columns), dp.Schema.from_dict({"columns": facts}))
+    made = dp.synthesize(table, PrivatePGM(), epsilon=5, delta="1e-6", seed=1).sample()
+    assert (made["many"].str.removeprefix("label ").astype(int) % 3 == made["few"].astype(int)).mean() > 0.95
+
+
+def test_with_many_columns_labels_share_groups_so_that_all_pairs_fit_into_memory() -> None:
+    labels = [f"label {i}" for i in range(1_000)]
+    facts = [{"name": f"c{i}", "kind": "categorical", "categories": labels, "public": True} for i in range(300)]
+    allocation = allocate(dp.Schema.from_dict({"columns": facts}), 10**6, Budget.of(10, "1e-6"))
+    assert allocation.label_groups == 16
+    assert allocate(dp.Schema.from_dict({"columns": facts[:10]}), 10**6, Budget.of(10, "1e-6")).label_groups == 128
+
+
 def test_a_table_may_have_more_columns_than_numpy_has_letters() -> None:
     """Noise is drawn by the time that the model is put together: whatever failed there would have been paid for."""
     names = [f"c{i}" for i in range(60)]
