@@ -23,6 +23,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from streamlit.runtime import Runtime
 
 from dpsynth_core.errors import ParameterError
+from pages.shared.closed_tabs import forget_tab
 from pages.shared.heap import give_back
 
 _LOG = logging.getLogger(__name__)
@@ -287,12 +288,6 @@ def tab_is_connected(tab: str) -> bool:
     return Runtime.exists() and Runtime.instance().is_active_session(tab) is True
 
 
-def _forget_uploads(tab: str) -> None:
-    """Streamlit keeps the files that a tab has uploaded for a while after it was closed, perhaps for long."""
-    if Runtime.exists():
-        Runtime.instance().uploaded_file_mgr.remove_session_files(tab)
-
-
 def browser_of(cookie: str) -> str:
     """A name for the browser from Streamlit's cookie, whose text is masked anew on every load; empty if there is none.
 
@@ -329,4 +324,4 @@ def _sweep_memory() -> None:
         give_back()
 
 
-PRESENCE: Presence = Presence(tab_is_connected, forget_tab=_forget_uploads, after_sweep=_sweep_memory)
+PRESENCE: Presence = Presence(tab_is_connected, forget_tab=forget_tab, after_sweep=_sweep_memory)
