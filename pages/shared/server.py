@@ -34,6 +34,7 @@ from pages.shared.memory import COOKIE, MEMORY, browser_of
 from pages.shared.readiness import PATH as READY
 from pages.shared.readiness import readiness
 from pages.shared.sign_in import sender
+from pages.shared.upload_limits import MAX_UPLOAD, UploadLimits
 
 if TYPE_CHECKING:
     from pages.shared.session import Session
@@ -56,7 +57,6 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
-MAX_UPLOAD = int(config.get_option("server.maxUploadSize")) * 1024 * 1024
 # An upload of more than a megabyte would be written to a temporary file, unencrypted, while it arrives.
 MultiPartParser.spool_max_size = 2 * MAX_UPLOAD
 MAX_MAKING = 4
@@ -180,4 +180,4 @@ ROUTES = (
     Route(f"{BASE}/{PATH}/{{token}}/{{offer}}", hand_over, methods=["GET"]),
     Route(f"{BASE}/{READY}", readiness, methods=["GET"]),
 )
-MIDDLEWARE = (Middleware(Guard),)
+MIDDLEWARE = (Middleware(Guard), Middleware(UploadLimits))
