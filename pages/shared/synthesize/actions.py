@@ -22,6 +22,11 @@ from pages.shared.tasks import RUN, Task, runner
 
 def start(session: Session, config: RunConfig) -> Task:
     """Charge the data set (in release mode), then hand the run to a worker."""
+    with session.work.tasks.starting:
+        return _start(session, config)
+
+
+def _start(session: Session, config: RunConfig) -> Task:
     work = session.work
     before = work.tasks.get(RUN)
     if work.schema is None:
