@@ -54,6 +54,8 @@ class Visitor:
     pages: list[str] = field(default_factory=list)
     """Streamlit's name of the page that each run was of, parts of pages included."""
     cookie: str = ""
+    uploaded_to: str = ""
+    """Where the last file went."""
     _socket: ClientConnection | None = None
     _page: dict[tuple[int, ...], _Shown] = field(default_factory=dict)
     _run: int = 0
@@ -138,7 +140,9 @@ class Visitor:
         self._urls[request.file_urls_request.request_id] = answer
         await self._give(request)
         (urls,) = (await asyncio.wait_for(answer, PATIENCE)).file_urls
-        await self._put(urls.upload_url, name, content)
+        self.uploaded_to = urls.upload_url
+        status = await self.put(urls.upload_url, name, content)
+        assert status == http.HTTPStatus.NO_CONTENT, f"upload: {status}"
         state = WidgetState(id=uploader.element.id)
         info = state.file_uploader_state_value.uploaded_file_info.add()
         info.name, info.size, info.file_id = name, len(content), urls.file_id
@@ -216,13 +220,14 @@ class Visitor:
         """One request with this browser's cookie."""
         return await asyncio.to_thread(self._request, "GET", path, b"", {})
 
-    async def _put(self, path: str, name: str, content: bytes) -> None:
+    async def put(self, path: str, name: str, content: bytes) -> int:
+        """Send a file to an address for uploads; how the server answers."""
         mark = uuid.uuid4().hex
         head = f'--{mark}\r\nContent-Disposition: form-data; name="{name}"; filename="{name}"\r\n\r\n'
         body = head.encode() + content + f"\r\n--{mark}--\r\n".encode()
         headers = {"Content-Type": f"multipart/form-data; boundary={mark}", "X-Xsrftoken": self.cookie}
         status, _, _ = await asyncio.to_thread(self._request, "PUT", path, body, headers)
-        assert status == http.HTTPStatus.NO_CONTENT, f"upload: {status}"
+        return status
 
     def _request(
         self, method: str, path: str, body: bytes, headers: dict[str, str]

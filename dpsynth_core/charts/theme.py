@@ -23,7 +23,17 @@ SMALL_AXIS_LETTERS = 14
 TITLE_LETTERS = 60
 """That fit side by side over all panels of a figure on a page at 150% zoom."""
 MAX_LABEL = 28
-AXIS = {"automargin": True, "gridcolor": "rgba(128,128,128,0.25)", "zeroline": False}
+AXIS: dict[str, Any] = {"automargin": True, "gridcolor": "rgba(128,128,128,0.25)", "zeroline": False}
+STYLE: dict[str, Any] = {
+    "margin": {"l": 8, "r": 8, "t": 36, "b": 8},
+    "font": {"size": FONT_SIZE},
+    "colorway": COLORWAY,
+    "paper_bgcolor": "rgba(0,0,0,0)",
+    "plot_bgcolor": "rgba(0,0,0,0)",
+    "bargap": 0.04,
+    "legend": {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
+}
+"""Given to a figure when it is made: to update it afterwards takes Plotly ten times as long, and a page has many."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,19 +58,26 @@ def number(value: object) -> str:
 
 def new_figure(*, x_title: str, y_title: str, height: int = 260, **layout: Any) -> go.Figure:
     """An empty figure in the common style; axis titles are mandatory."""
-    figure = _styled(go.Figure(), height, **layout)
-    figure.update_xaxes(title={"text": wrapped(x_title, AXIS_LETTERS), "standoff": 10})
-    figure.update_yaxes(title={"text": y_title, "standoff": 6})
+    axes = {
+        "xaxis": {**AXIS, "title": {"text": wrapped(x_title, AXIS_LETTERS), "standoff": 10}},
+        "yaxis": {**AXIS, "title": {"text": y_title, "standoff": 6}},
+    }
+    figure = go.Figure(layout={**STYLE, **axes, "height": height})
+    if layout:
+        figure.update_layout(**layout)
     return figure
 
 
 def new_panels(rows: int, cols: int, titles: Sequence[str], *, height: int, **grid: Any) -> go.Figure:
     """Empty panels in the common style; the titles of panels side by side are broken into lines, not run together."""
     broken = [wrapped(title, TITLE_LETTERS // cols) for title in titles] if cols > 1 else list(titles)
-    figure = _styled(make_subplots(rows=rows, cols=cols, subplot_titles=broken, **grid), height)
-    figure.update_annotations(font_size=FONT_SIZE)
     lines = max((title.count("<br>") for title in broken), default=0)
-    figure.update_layout(margin_t=figure.layout.margin.t + lines * LINE_HEIGHT)
+    margin = {**STYLE["margin"], "t": STYLE["margin"]["t"] + lines * LINE_HEIGHT}
+    blank = go.Figure(layout={**STYLE, "margin": margin, "height": height})
+    figure = make_subplots(rows=rows, cols=cols, subplot_titles=broken, figure=blank, **grid)
+    figure.update_annotations(font_size=FONT_SIZE)
+    figure.update_xaxes(**AXIS)
+    figure.update_yaxes(**AXIS)
     return figure
 
 
@@ -75,23 +92,6 @@ def wrapped(title: str, letters: int) -> str:
         textwrap.wrap(line, letters, break_long_words=False, break_on_hyphens=False) for line in title.split("<br>")
     )
     return "<br>".join("<br>".join(line) for line in lines) or title
-
-
-def _styled(figure: go.Figure, height: int, **layout: Any) -> go.Figure:
-    figure.update_layout(
-        height=height,
-        margin={"l": 8, "r": 8, "t": 36, "b": 8},
-        font={"size": FONT_SIZE},
-        colorway=COLORWAY,
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        bargap=0.04,
-        legend={"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
-        **layout,
-    )
-    figure.update_xaxes(**AXIS)
-    figure.update_yaxes(**AXIS)
-    return figure
 
 
 def add_band(figure: go.Figure, frame: pd.DataFrame, colour: str, **where: Any) -> None:

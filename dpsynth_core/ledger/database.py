@@ -7,6 +7,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,8 @@ def database(url: str) -> sa.Engine:
     try:
         parsed = sa.make_url(url)
         if parsed.get_backend_name() == "sqlite":
-            return _sqlite_engine(parsed)
-        # A charge that waited must see what was committed meanwhile, whatever the server's default is.
-        return sa.create_engine(parsed, poolclass=sa.NullPool, isolation_level="READ COMMITTED")
+            _prepare_file(parsed)
+        return _engine(parsed)
     except (ArgumentError, ImportError) as error:
         raise LedgerError(
             f"The ledger's address cannot be used ({type(error).__name__}). Give a SQLAlchemy URL such as "
@@ -73,12 +73,20 @@ def create_tables(engine: sa.Engine, tables: sa.MetaData) -> None:
         tables.create_all(connection)
 
 
-def _sqlite_engine(url: sa.URL) -> sa.Engine:
+def _prepare_file(url: sa.URL) -> None:
     file = url.database or ":memory:"
     if ":memory:" in file or url.query.get("mode") == "memory":
         raise LedgerError("A ledger in memory forgets what was spent. Give the absolute path of a file.")
     with contextlib.suppress(OSError):  # What cannot be made cannot be opened either, and is reported then.
         _make_private(Path(file.removeprefix("file:")))
+
+
+@lru_cache(maxsize=8)
+def _engine(url: sa.URL) -> sa.Engine:
+    """The same one each time: it remembers how queries are written, which would otherwise take most of every look."""
+    if url.get_backend_name() != "sqlite":
+        # A charge that waited must see what was committed meanwhile, whatever the server's default is.
+        return sa.create_engine(url, poolclass=sa.NullPool, isolation_level="READ COMMITTED")
     engine = sa.create_engine(url, poolclass=sa.NullPool, connect_args={"timeout": SQLITE_WAIT_SECONDS})
     sa.event.listen(engine, "connect", _prepare_sqlite)
     sa.event.listen(engine, "begin", _begin_sqlite)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
@@ -14,12 +15,13 @@ import pandas as pd
 import plotly.graph_objects as go
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
 
 from dpsynth_core.charts.theme import Chart
 from dpsynth_core.errors import ParameterError
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""First characters that make a spreadsheet treat a text as a formula."""
+_FORMULA = re.compile(r"[\t\r\n]|[\s\x00-\x1f\u00ad\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+"""A beginning that makes a spreadsheet treat a text as a formula, wide letters and unseen ones before it included."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +45,9 @@ def safe_csv(table: pd.DataFrame, *, header: bool = True) -> bytes:
     """
     shown = table.rename(columns=_defused)
     for index, dtype in enumerate(shown.dtypes):
-        if dtype in ("str", "object"):
-            shown.isetitem(index, shown.iloc[:, index].map(_defused, na_action="ignore").to_numpy())
+        if not (is_numeric_dtype(dtype) or is_datetime64_any_dtype(dtype)):
+            texts = shown.iloc[:, index].astype(object)
+            shown.isetitem(index, texts.map(_defused, na_action="ignore").to_numpy())
     buffer = io.BytesIO()  # straight into bytes: as text, a large table would be held twice
     shown.to_csv(buffer, index=False, header=header, date_format="%Y-%m-%d")
     return buffer.getvalue()
@@ -54,7 +57,7 @@ def _defused(text: object) -> object:
     if not isinstance(text, str):
         return text
     line = text.replace("\r", " ")  # some readers treat a bare carriage return as the end of a row
-    return f"'{line}" if text.startswith(_FORMULA) else line
+    return f"'{line}" if _FORMULA.match(text) else line
 
 
 def parquet(table: pd.DataFrame) -> bytes:

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 
 PATH = "download"
 """The first part of every download's address, relative to the app's."""
+MAX_SENDING = 4
+"""Files of one session that are made or sent at the same time."""
 KEPT_SECONDS = 60.0
 """How long a page that is drawn anew can take until its new links are on the screen, on a busy server."""
 
@@ -56,6 +58,22 @@ class Downloads:
         self._tabs: dict[str, _Tab] = {}
         self._lock = threading.Lock()
         self._clock = clock
+        self._sending = 0
+
+    def begin_sending(self) -> bool:
+        """Whether another file may be made and sent now; if so, ``end_sending`` must follow.
+
+        Until a file is sent it is in memory, and whoever asks for it decides how long that takes.
+        """
+        with self._lock:
+            free = self._sending < MAX_SENDING
+            self._sending += free
+            return free
+
+    def end_sending(self) -> None:
+        """A file was sent, or will not be."""
+        with self._lock:
+            self._sending -= 1
 
     def begin(self, tab: str, connected: Callable[[str], bool]) -> None:
         """A tab draws its page anew. What it offered before can be fetched for a while: it is on the screen until then.

@@ -23,6 +23,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from streamlit.runtime import Runtime
 
 from dpsynth_core.errors import ParameterError
+from pages.shared.closed_tabs import forget_tab
 from pages.shared.heap import give_back
 
 _LOG = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ KEEP_MINUTES = "DPSYNTH_KEEP_MINUTES"
 MAX_IDLE_BYTES = 512 * 2**20
 """What the tables of all sessions without a tab may take together."""
 MAX_SESSIONS = 200
+"""How many sessions without a tab are remembered."""
 GRACE_SECONDS = 25
 """How long a session may be without a connection: a reload takes a second or two, a short loss of network more."""
 SWEEP_EVERY = 5
@@ -72,6 +74,11 @@ class _StoredSession:
     browser: str
     used: float
 
+    @property
+    def rank(self) -> tuple[bool, bool, float]:
+        """Among sessions without a tab, the lowest is forgotten first."""
+        return self.session.paid or self.session.busy, self.session.nbytes > 0, self.used
+
 
 class Memory:
     """Sessions by token, each bound to a browser.
@@ -104,7 +111,6 @@ class Memory:
         token = secrets.token_urlsafe(24)
         with self._lock:
             self._sessions[token] = _StoredSession(session=session, browser=browser, used=self._clock())
-            self._forget_old()
         return token
 
     def find(self, token: str, browser: str) -> Any | None:
@@ -140,8 +146,9 @@ class Memory:
         with self._lock:
             now = self._clock()
             before = self._held()
-            for stored in self._sessions.values():
-                if connected(stored.session) or stored.session.busy:
+            in_use = {token for token, stored in self._sessions.items() if connected(stored.session)}
+            for token, stored in self._sessions.items():
+                if token in in_use or stored.session.busy:
                     stored.used = now
             # Whoever was found a moment ago is on the way back, and not connected yet.
             idle = [
@@ -152,6 +159,7 @@ class Memory:
             self._drop_late(idle, now)
             self._drop_large([stored for stored in idle if stored.session.nbytes])
             self._forget_old()
+            self._forget_many(in_use)
             return self._held() != before
 
     def _held(self) -> tuple[int, int]:
@@ -172,13 +180,16 @@ class Memory:
             stored.session.drop_table("bytes")
 
     def _forget_old(self) -> None:
-        now = self._clock()
-        by_age = sorted(self._sessions.items(), key=lambda item: item[1].used, reverse=True)
-        self._sessions = {
-            token: stored
-            for i, (token, stored) in enumerate(by_age)
-            if i < self._max_sessions and now - stored.used < 60 * self.paid_minutes
-        }
+        now, limit = self._clock(), 60 * self.paid_minutes
+        self._sessions = {token: stored for token, stored in self._sessions.items() if now - stored.used < limit}
+
+    def _forget_many(self, in_use: set[str]) -> None:
+        """Anybody can begin any number of sessions: those without a table go first, and none that a tab shows."""
+        idle = [token for token in self._sessions if token not in in_use]
+        too_many = len(idle) - self._max_sessions
+        if too_many > 0:
+            for token in sorted(idle, key=lambda each: self._sessions[each].rank)[:too_many]:
+                del self._sessions[token]
 
 
 class Presence:
@@ -277,12 +288,6 @@ def tab_is_connected(tab: str) -> bool:
     return Runtime.exists() and Runtime.instance().is_active_session(tab) is True
 
 
-def _forget_uploads(tab: str) -> None:
-    """Streamlit keeps the files that a tab has uploaded for a while after it was closed, perhaps for long."""
-    if Runtime.exists():
-        Runtime.instance().uploaded_file_mgr.remove_session_files(tab)
-
-
 def browser_of(cookie: str) -> str:
     """A name for the browser from Streamlit's cookie, whose text is masked anew on every load; empty if there is none.
 
@@ -319,4 +324,4 @@ def _sweep_memory() -> None:
         give_back()
 
 
-PRESENCE: Presence = Presence(tab_is_connected, forget_tab=_forget_uploads, after_sweep=_sweep_memory)
+PRESENCE: Presence = Presence(tab_is_connected, forget_tab=forget_tab, after_sweep=_sweep_memory)

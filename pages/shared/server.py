@@ -11,7 +11,7 @@ import base64
 import hashlib
 import logging
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,17 +23,18 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.formparsers import MultiPartParser
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from streamlit import config
 from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
 from dpsynth_core.errors import DPSynthError
-from pages.shared.downloads import PATH
+from pages.shared.downloads import PATH, Download
 from pages.shared.memory import COOKIE, MEMORY, browser_of
 from pages.shared.readiness import PATH as READY
 from pages.shared.readiness import readiness
 from pages.shared.sign_in import sender
+from pages.shared.upload_limits import MAX_UPLOAD, UploadLimits
 
 if TYPE_CHECKING:
     from pages.shared.session import Session
@@ -56,11 +57,12 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
-MAX_UPLOAD = int(config.get_option("server.maxUploadSize")) * 1024 * 1024
 # An upload of more than a megabyte would be written to a temporary file, unencrypted, while it arrives.
 MultiPartParser.spool_max_size = 2 * MAX_UPLOAD
 MAX_MAKING = 4
 """Files that are made at the same time: a million rows of ten columns take about 140 MB while they are written."""
+PIECE = 256 * 1024
+"""Bytes of a file that are handed on at a time."""
 _making = asyncio.Semaphore(MAX_MAKING)
 _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _log = logging.getLogger(__name__)
@@ -151,19 +153,52 @@ async def hand_over(request: Request) -> Response:
     download = None if session is None else session.downloads.find(request.path_params["offer"])
     if download is None:
         return _sorry("This file is not on offer any more. Go back to the app, reload the page and press again.", 404)
+    if session is None or not session.downloads.begin_sending():
+        return _sorry("Some files of yours are still on their way. Wait for one of them, then press again.", 429)
+    try:
+        made = await _made(download)
+    except BaseException:
+        session.downloads.end_sending()
+        raise
+    if isinstance(made, Response):
+        session.downloads.end_sending()
+        return made
+    return _Sending(made, download, session.downloads.end_sending)
+
+
+async def _made(download: Download) -> bytes | Response:
+    """The file, or why there is none."""
     try:
         async with _making:
-            content = await run_in_threadpool(download.content)
+            return await run_in_threadpool(download.content)
     except DPSynthError as error:
         return _sorry(f"The file was not made. {error}", 409)
     except Exception as error:  # noqa: BLE001  only its type is logged: its text may hold values
         _log.error("A download failed with %s.", type(error).__name__)
         return _sorry("An unexpected error kept the file from being made. Please report it.", 500)
-    headers = {
-        "Content-Disposition": f"attachment; filename*=utf-8''{quote(download.name, safe='')}",
-        "Cache-Control": "no-store",
-    }
-    return Response(content, media_type=download.media_type, headers=headers)
+
+
+class _Sending(StreamingResponse):  # type: ignore[misc]
+    """A file in pieces, each handed on when the one before has left, so that it is known when all of it has."""
+
+    def __init__(self, content: bytes, download: Download, sent: Callable[[], None]) -> None:
+        async def pieces() -> AsyncIterator[bytes]:
+            for start in range(0, len(content), PIECE):
+                yield content[start : start + PIECE]
+
+        headers = {
+            "Content-Disposition": f"attachment; filename*=utf-8''{quote(download.name, safe='')}",
+            "Content-Length": str(len(content)),
+            "Cache-Control": "no-store",
+        }
+        super().__init__(pieces(), media_type=download.media_type, headers=headers)
+        self._sent = sent
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._sent()
 
 
 def _sorry(text: str, status: int) -> Response:
@@ -180,4 +215,4 @@ ROUTES = (
     Route(f"{BASE}/{PATH}/{{token}}/{{offer}}", hand_over, methods=["GET"]),
     Route(f"{BASE}/{READY}", readiness, methods=["GET"]),
 )
-MIDDLEWARE = (Middleware(Guard),)
+MIDDLEWARE = (Middleware(Guard), Middleware(UploadLimits))

@@ -24,6 +24,7 @@ from dpsynth_core.table.schema import Schema
 from pages.shared.downloads import PATH, Download, Downloads
 from pages.shared.mechanism.settings import MechanismSettings
 from pages.shared.memory import COOKIE, MEMORY, PRESENCE, DropReason, browser_of, tab_is_connected
+from pages.shared.room import ROOM
 from pages.shared.table_work import Mode, RunRecord, TableWork
 from pages.shared.tasks import Tasks
 from pages.shared.tradeoffs.state import Tradeoffs
@@ -93,6 +94,9 @@ class Session:
     """Whoever it belongs to: nobody else gets it, in the same browser either."""
     dropped: Dropped | None = None
     """The table that the server has removed from its memory, until another one is chosen."""
+
+    def __post_init__(self) -> None:
+        ROOM.admit(self)
 
     @property
     def work(self) -> TableWork:

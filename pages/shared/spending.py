@@ -12,9 +12,10 @@ import streamlit as st
 from dpsynth_core.ledger.accounts import Account, Balance
 from dpsynth_core.privacy.budget import Budget, Guarantee, format_amount
 from pages.shared.accounts import account_of
+from pages.shared.asked import Asked
 from pages.shared.formatting import format_loss
 from pages.shared.session import Session
-from pages.shared.table_work import Asked, TableWork
+from pages.shared.table_work import TableWork
 from pages.shared.widgets import plain_list
 
 What = TypeVar("What")
@@ -81,7 +82,8 @@ def ask_to_spend(
         return
     if session.mode == "teaching" or asked.confirmed:
         _remember(work, None)
-        offer.make(asked.what, asked.id)
+        if asked.claim():
+            offer.make(asked.what, asked.id)
         return
     account = account_of(session)
     assert account is not None  # noqa: S101  the button is disabled without

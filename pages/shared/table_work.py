@@ -38,6 +38,7 @@ from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.row_sample import RowSample, sample_sentence
 from dpsynth_core.table.schema import Schema
 from dpsynth_core.teaching.false_discovery import FalseDiscoveryReplay
+from pages.shared.asked import Asked
 from pages.shared.tasks import RUN, Tasks
 
 Mode: TypeAlias = Literal["teaching", "release"]
@@ -207,24 +208,6 @@ class ComparisonForm:
     """Of 100 random pairs, those that have the larger value in the first group."""
     share: int = 50
     """Percent of rows in the first group."""
-
-
-@dataclass(kw_only=True)
-class Asked:
-    """What costs epsilon and was asked for: remembered, because a timer may break off the page that would answer."""
-
-    button: str
-    """Key of the button that was pressed."""
-    what: Any
-    """What that button offered when it was pressed."""
-    id: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """Under which it is charged, once."""
-    confirmed: bool = False
-    """Whether it may be paid for."""
-
-    def confirm(self) -> None:
-        """What the second button does."""
-        self.confirmed = True
 
 
 @dataclass(kw_only=True, eq=False)

@@ -105,6 +105,8 @@ class Tasks:
 
     def __init__(self) -> None:
         self._by_kind: dict[str, Task] = {}
+        self.starting = threading.Lock()
+        """For what looks whether work is under way before it is paid for: two tabs may do so at the same moment."""
 
     def __getitem__(self, kind: str) -> Task:
         return self._by_kind[kind]

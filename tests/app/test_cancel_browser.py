@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -24,7 +23,6 @@ Visit = Callable[[], Page]
 ROWS = 300_000
 PROMISED = 2.0
 """Seconds."""
-PERCENT = re.compile(r" · (\d+)%")
 
 
 def with_many_rows(page: Page) -> Page:
@@ -50,36 +48,47 @@ def arrive(page: Page, name: str, heading: str) -> None:
     expect(shown).to_be_visible()
 
 
-def done(page: Page) -> float:
-    """The share that is done, as the page says."""
-    text = page.get_by_text(PERCENT)
-    found = PERCENT.search(text.first.inner_text()) if text.count() else None
-    return int(found[1]) / 100 if found else 0.0
+PRESS = """([kind, stage, above, end]) => new Promise((settle) => {
+    const look = () => {
+        const button = document.querySelector(`.st-key-cancel_${kind} button`), text = document.body.innerText
+        const found = text.match(new RegExp(stage))
+        if (button && !button.disabled && found && (found[1] === undefined || Number(found[1]) > above)) {
+            window.clickedAt = Date.now()
+            button.click()
+            settle(true)
+        } else if (!button && [...document.querySelectorAll("h1, h2, h3")].some((h) => h.innerText.includes(end))) {
+            settle(false)
+        } else {
+            setTimeout(look, 20)
+        }
+    }
+    look()
+})"""
+"""Presses the button in the page itself, as soon as the work is so far: a driver would come too late for quick work."""
 
 
-NOTE_CLICKS = """() => document.addEventListener("click", () => { window.clickedAt = Date.now() }, {capture: true})"""
-"""The driver may wait for a button that keeps moving before it presses it: seconds count from the click itself."""
+def cancel(page: Page, what: str, kind: str, *, stage: str, above: int = 0, end: str) -> float | None:
+    """Press the button; returns the seconds from the click until the page says that it is over.
 
+    None if the work had ended before.
 
-def cancel(page: Page, what: str, kind: str) -> float:
-    """Press the button; returns the seconds from the click until the page says that it is over."""
-    button = page.locator(f".st-key-cancel_{kind}").get_by_role("button")  # a forecast has one of its own
-    page.evaluate(NOTE_CLICKS)
-    began = time.monotonic()
-    button.click()
-    expect(page.get_by_text(f"{what} was cancelled.")).to_be_visible()
+    Args:
+        page: The page.
+        what: The work, as messages call it.
+        kind: Its kind.
+        stage: The words, as a pattern, that are shown once it is far enough.
+        above: What the number in them must exceed, if there is one.
+        end: The heading that is shown when it has ended.
+    """
+    if not page.evaluate(PRESS, [kind, stage, above, end]):
+        return None
+    over = page.get_by_text(f"{what} was cancelled.")
+    expect(over.or_(page.get_by_role("heading", name=end)).first).to_be_visible()
+    if not over.count():
+        return None  # it ended at this very moment
     taken: float = page.evaluate("() => (Date.now() - window.clickedAt) / 1000")
-    print(
-        f"{what} was cancelled {taken:.2f} s after the click, {time.monotonic() - began:.2f} s with finding the button"
-    )
+    print(f"{what} was cancelled {taken:.2f} s after the click")
     return taken
-
-
-def running(page: Page) -> bool:
-    """Whether the run has come as far as its tables; False if it had ended before anybody could press the button."""
-    stage = page.get_by_text(re.compile(r"table \d+ of 20"))
-    expect(stage.or_(page.get_by_role("heading", name="The synthetic table")).first).to_be_visible(timeout=5 * MINUTE)
-    return stage.count() > 0
 
 
 @pytest.mark.parametrize("key", MECHANISMS)
@@ -99,9 +108,10 @@ def test_every_mechanism_is_cancelled_within_two_seconds(visit: Visit, key: str)
     if refusal.count() or quiet(page).get_by_role("button", name="Synthesize", exact=True).is_disabled():
         pytest.skip(f"{kind.title} refuses this table, so there is nothing to cancel")
     press(page, "Synthesize")
-    if not running(page):
+    taken = cancel(page, "The run", RUN, stage=r"table \d+ of 20", end="The synthetic table")
+    if taken is None:
         pytest.skip(f"{kind.title} had made 20 tables before anybody could press the button")
-    assert cancel(page, "The run", RUN) < PROMISED
+    assert taken < PROMISED
 
 
 def test_every_diagnostic_is_cancelled_within_two_seconds(visit: Visit) -> None:
@@ -116,11 +126,12 @@ def test_every_diagnostic_is_cancelled_within_two_seconds(visit: Visit) -> None:
     for step, key in enumerate(DIAGNOSTICS):
         if step:
             quiet(page).get_by_role("button", name=re.compile("with the original$")).click()
-        expect(page.get_by_role("button", name="Cancel", exact=True)).to_be_visible()
-        end = time.monotonic() + 600
-        while done(page) <= step / len(DIAGNOSTICS) and not page.get_by_text("Verdict").count():
-            assert time.monotonic() < end, key
-            page.wait_for_timeout(50)
-        taken[key] = cancel(page, "The comparison", EXAMINATION)
+        above, last = 100 * step // len(DIAGNOSTICS), list(DIAGNOSTICS.values())[-1].title
+        seconds = cancel(page, "The comparison", EXAMINATION, stage=r" · (\d+)%", above=above, end=last)
+        if seconds is None:
+            break
+        taken[key] = seconds
     print({key: round(seconds, 2) for key, seconds in taken.items()})
-    assert max(taken.values()) < PROMISED, taken
+    assert all(seconds < PROMISED for seconds in taken.values()), taken
+    if len(taken) < len(DIAGNOSTICS):
+        pytest.skip(f"the comparison had ended before anybody could press the button in all but {len(taken)}")

@@ -76,13 +76,6 @@ def test_without_a_token_a_browser_finds_what_it_has_just_left_and_nothing_else(
     assert memory.left_by("", {just_left}.__contains__) is None, "without a cookie nobody is recognised"
 
 
-def test_only_so_many_are_kept() -> None:
-    memory, visitors = Memory(max_sessions=2), [Visitor() for _ in range(5)]
-    tokens = [memory.keep(visitor, "browser") for visitor in visitors]
-    assert sum(memory.find(token, "browser") is not None for token in tokens) == 2
-    assert memory.find(tokens[-1], "browser") is visitors[-1]
-
-
 class Server:
     """A memory with a clock that the test moves, and visitors who are connected or not."""
 
@@ -98,6 +91,34 @@ class Server:
     def wait(self, minutes: float) -> bool:
         self.now += 60 * minutes
         return self.memory.sweep(self.connected.__contains__)
+
+
+def test_only_so_many_are_kept_without_a_tab_and_those_with_a_tab_always() -> None:
+    server = Server(max_sessions=2)
+    tokens = [server.receive(Visitor()) for _ in range(5)]
+    server.wait(1)
+    assert all(server.memory.find(token, "browser") for token in tokens), "a tab shows each of them"
+    server.connected.clear()
+    server.wait(1)
+    assert sum(server.memory.find(token, "browser") is not None for token in tokens) == 2
+
+
+def test_visitors_who_bring_nothing_push_nobody_out() -> None:
+    """Anybody can open the first page hundreds of times, each time as a browser that was never seen before."""
+    server, here, paid, table = Server(max_sessions=3), Visitor(10), Visitor(10, paid=True), Visitor(10)
+    tokens = [server.receive(visitor) for visitor in (here, paid, table)]
+    server.wait(1)
+    server.connected = {here}
+    server.now += 2 * GRACE_SECONDS
+    for _ in range(50):
+        server.memory.keep(Visitor(), "another browser")
+    server.wait(1)
+    assert [server.memory.find(token, "browser") for token in tokens] == [here, paid, table]
+    more = [server.memory.keep(Visitor(10), "another browser") for _ in range(3)]
+    server.wait(1)
+    assert server.memory.find(tokens[1], "browser") is paid, "what was paid for goes last"
+    assert server.memory.find(tokens[2], "browser") is None
+    assert sum(server.memory.find(token, "another browser") is not None for token in more) == 2
 
 
 def test_a_table_is_dropped_when_its_tab_was_closed_for_too_long_and_the_session_is_still_found() -> None:

@@ -26,6 +26,7 @@ from pages.shared.data.schema_rows import (
     to_rows,
     withdraw_estimates,
 )
+from pages.shared.room import ROOM
 from pages.shared.session import Session
 from pages.shared.table_work import DataSet, Mode, TableWork
 
@@ -162,6 +163,7 @@ def begin_table(session: Session, data: DataSet, schema: Schema, sketch: RowSket
         schema: What is known of its columns.
         sketch: By which other versions of it are recognised; None where it can be made from the rows at hand.
     """
+    ROOM.check(data.nbytes)
     account = None if data.fingerprint is None else open_ledger().account(data.fingerprint)
     rows = to_rows(schema, data.table.columns)
     unit = (account or schema).rows_per_person

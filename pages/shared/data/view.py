@@ -28,6 +28,7 @@ from pages.shared.formatting import big_number, rows_per_cell
 from pages.shared.layout import errors_shown, prospect_badge
 from pages.shared.session import Session, Source
 from pages.shared.table_work import Mode
+from pages.shared.upload_limits import let_go
 from pages.shared.widgets import plain_list, show_chart
 
 PREVIEW_ROWS = 100
@@ -135,6 +136,7 @@ def _load(session: Session, file: UploadedFile) -> None:
     except IntakeError:
         st.session_state[_UNREAD] = file.file_id
         raise
+    let_go(file)
 
 
 def _ask_how_to_read(session: Session, file: UploadedFile) -> None:
@@ -148,6 +150,7 @@ def _ask_how_to_read(session: Session, file: UploadedFile) -> None:
         with errors_shown("This file cannot be used."):
             with st.spinner("Reading the file"):
                 load_upload(session, file.name, file.getvalue(), replace(guess, **corrected))
+                let_go(file)
             st.session_state.pop(_UNREAD)
             st.rerun()
 

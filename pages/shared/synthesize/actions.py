@@ -15,12 +15,18 @@ from dpsynth_core.runs.stored_run import PaidRun, StoreOrder, execute_and_store
 from pages.shared.accounts import open_ledger, paid_estimates
 from pages.shared.formatting import format_loss
 from pages.shared.mechanism.actions import FORECAST
+from pages.shared.room import ROOM
 from pages.shared.session import Session
 from pages.shared.tasks import RUN, Task, runner
 
 
 def start(session: Session, config: RunConfig) -> Task:
     """Charge the data set (in release mode), then hand the run to a worker."""
+    with session.work.tasks.starting:
+        return _start(session, config)
+
+
+def _start(session: Session, config: RunConfig) -> Task:
     work = session.work
     before = work.tasks.get(RUN)
     if work.schema is None:
@@ -39,6 +45,7 @@ def start(session: Session, config: RunConfig) -> Task:
                 "server. Choose one mechanism."
             )
         replace(work.data.server, by=session.person).check()
+    ROOM.check(config.copies * work.data.nbytes)
     # What does not fit is refused before anything is charged, and so is a run that no worker could do.
     seconds = config.seconds(work.schema, work.n)
     runner()
