@@ -12,8 +12,8 @@ from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review.wording import share
 from dpsynth_core.runs.forecast import (
     AS_IT_IS,
-    COARSE_CELLS,
-    COARSER_COLUMNS,
+    COARSE_BINS,
+    FEWER_BINS,
     FEWER_COLUMNS,
     MORE_EPSILON,
     WITH_DELTA,
@@ -81,7 +81,7 @@ def ways_in_words(epsilon: Fraction, delta: Fraction, columns: int) -> dict[str,
         WITH_DELTA: f"A delta of {format_amount(delta, up=False)}",
         WITH_MORE: f"Epsilon {format_amount(epsilon * MORE_EPSILON)} instead of {format_amount(epsilon)}",
         FEWER_COLUMNS: f"{columns // 2} columns like these instead of {columns}",
-        COARSER_COLUMNS: f"Columns of at most {COARSE_CELLS} values each",
+        FEWER_BINS: f"At most {COARSE_BINS} bins for each number",
     }
 
 

@@ -9,7 +9,7 @@ import pytest
 from dpsynth_core.diagnostics.causes import Causes
 from dpsynth_core.review.advice import advice, advice_rows, cause_lines, ways_in_words
 from dpsynth_core.runs.expected_error import ExpectedError
-from dpsynth_core.runs.forecast import AS_IT_IS, COARSER_COLUMNS, FEWER_COLUMNS, WITH_DELTA, WITH_MORE, Forecast
+from dpsynth_core.runs.forecast import AS_IT_IS, FEWER_BINS, FEWER_COLUMNS, WITH_DELTA, WITH_MORE, Forecast
 
 WORDS = ways_in_words(Fraction(1), Fraction(1, 10**6), 11)
 
@@ -20,7 +20,7 @@ def expect(pair: float | None, column: float = 0.1) -> Forecast:
 
 
 def test_the_best_change_is_named_with_figures() -> None:
-    found = {AS_IT_IS: expect(0.30), WITH_DELTA: expect(0.12), WITH_MORE: expect(0.18), COARSER_COLUMNS: expect(0.2)}
+    found = {AS_IT_IS: expect(0.30), WITH_DELTA: expect(0.12), WITH_MORE: expect(0.18), FEWER_BINS: expect(0.2)}
     assert advice(found, WORDS) == (
         "A delta of 1e-6 would help most: the forecast for pairs of columns is 12% on average, instead of 30%."
     )
@@ -28,7 +28,7 @@ def test_the_best_change_is_named_with_figures() -> None:
         "As it is",
         "A delta of 1e-6",
         "Epsilon 2 instead of 1",
-        "Columns of at most 8 values each",
+        "At most 8 bins for each number",
     ]
 
 

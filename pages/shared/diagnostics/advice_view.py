@@ -104,6 +104,6 @@ def _show_found(record: ForecastRecord) -> None:
     st.caption(
         "Forecasts from public facts: the app ran the mechanism on simulated tables with these columns and this number "
         "of rows. They say which change helps, not what the error of your table will be. With fewer columns, the "
-        "figures are those of the columns that stay; with coarser ones, finer detail is given up. Another run costs "
+        "figures are those of the columns that stay; with fewer bins, finer detail is given up. Another run costs "
         "epsilon."
     )
