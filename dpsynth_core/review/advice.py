@@ -47,15 +47,21 @@ def cause_lines(causes: Causes) -> tuple[str, ...]:
     """
     lines = [f"{' × '.join(causes.names)}: {share(causes.total)} of the rows would have to move to another cell."]
     if causes.noise is not None:
-        lines.append(f"About {share(causes.noise)} is what noise does at this epsilon.")
+        lines.append(f"{_about(causes.noise)} is what noise does at this epsilon.")
     if len(causes.names) == 1:
-        lines.append(f"About {share(causes.columns)} comes from bins that are too coarse for this column.")
+        lines.append(f"{_about(causes.columns)} comes from bins that are too coarse for this column.")
     else:
-        lines.append(f"About {share(causes.columns)} comes from the single columns, which coarse bins blur.")
-        lines.append(f"About {share(causes.relation)} comes from a relation that the release does not have.")
+        lines.append(f"{_about(causes.columns)} comes from the single columns, which coarse bins blur.")
+        lines.append(f"{_about(causes.relation)} comes from a relation that the release does not have.")
     if causes.noise is not None:
         lines.append(REMEDIES[causes.main])
     return tuple(lines)
+
+
+def _about(part: float) -> str:
+    """A share that begins a sentence."""
+    said = share(part)
+    return f"About {said}" if said[0].isdigit() else said.capitalize()
 
 
 def clipping_lines(table: pd.DataFrame, schema: Schema, names: Sequence[str]) -> tuple[str, ...]:
@@ -85,14 +91,21 @@ def ways_in_words(epsilon: Fraction, delta: Fraction, columns: int) -> dict[str,
     }
 
 
-def advice(found: Mapping[str, Forecast], words: Mapping[str, str]) -> str:
-    """What would help most, by the forecast; what the other changes would do is in ``advice_rows``."""
+def advice(found: Mapping[str, Forecast], words: Mapping[str, str], *, single: bool = False) -> str:
+    """What would help most, by the forecast; what the other changes would do is in ``advice_rows``.
+
+    Args:
+        found: A forecast for each change.
+        words: What could be changed, as the beginning of a sentence.
+        single: Whether it is about single columns rather than about pairs.
+    """
     if AS_IT_IS not in found:
         return ""
-    now = headline_error(found[AS_IT_IS])
-    others = {way: headline_error(each) for way, each in found.items() if way != AS_IT_IS}
+    single = single or found[AS_IT_IS].pair_error is None
+    others = {way: each.column_error if single else headline_error(each) for way, each in found.items()}
+    now = others.pop(AS_IT_IS)
     best = min(others, key=lambda way: others[way], default=None)
-    what = "pairs of columns" if found[AS_IT_IS].pair_error is not None else "single columns"
+    what = "single columns" if single else "pairs of columns"
     if best is None or others[best] > now * (1 - MIN_GAIN):
         return f"None of these changes would help much: the forecast for {what} is {share(now)} now."
     return (

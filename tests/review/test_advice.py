@@ -49,6 +49,19 @@ def test_one_column_is_judged_by_itself() -> None:
     assert advice_rows({AS_IT_IS: expect(None)}, WORDS)[0]["pairs"] == ""
 
 
+def test_a_verdict_on_single_columns_gets_advice_on_single_columns() -> None:
+    found = {AS_IT_IS: expect(0.4, 0.2), WITH_DELTA: expect(0.1, 0.18), WITH_MORE: expect(0.3, 0.1)}
+    assert advice(found, WORDS).startswith("A delta of 1e-6 would help most: the forecast for pairs of columns is 10%")
+    assert advice(found, WORDS, single=True) == (
+        "Epsilon 2 instead of 1 would help most: the forecast for single columns is 10% on average, instead of 20%."
+    )
+
+
+def test_a_part_too_small_to_count_is_said_in_english() -> None:
+    lines = cause_lines(Causes(names=("a", "b"), total=0.2, noise=0.2, columns=0.0, relation=0.0))
+    assert lines[2].startswith("Less than 0.1% comes from the single columns")
+
+
 def test_causes_in_words() -> None:
     column = cause_lines(Causes(names=("age",), total=0.2, noise=0.05, columns=0.15, relation=0.0))
     assert "bins that are too coarse for this column" in column[2]

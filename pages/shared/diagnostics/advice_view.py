@@ -16,8 +16,7 @@ from pages.shared.buttons import clicked
 from pages.shared.diagnostics.actions import ADVICE, scenario_of_run, start_advice
 from pages.shared.formatting import duration
 from pages.shared.layout import errors_shown
-from pages.shared.mechanism.actions import offered_delta
-from pages.shared.mechanism.forecast_view import BEGIN_SECONDS
+from pages.shared.mechanism.actions import BEGIN_SECONDS, offered_delta
 from pages.shared.session import Session
 from pages.shared.table_work import ForecastRecord, RunRecord
 from pages.shared.widgets import plain_list, show_task
@@ -49,7 +48,7 @@ def show_why(session: Session, run: RunRecord, result: Result, evaluation: Evalu
     plain_list((*cause_lines(_causes(session, run, names)), *clipping_lines(table, schema, names)))
     record = session.work.advice
     if record is not None and record.scenario == scenario_of_run(session.work, run):
-        st.markdown(advice(record.found, _words(record)))
+        st.markdown(advice(record.found, _words(record), single=len(names) == 1))
 
 
 def _causes(session: Session, run: RunRecord, names: tuple[str, ...]) -> Causes:
