@@ -127,7 +127,7 @@ def lay_out(path: str) -> Session:
                 st.badge(f"Step {step}", color="gray")
         if person.may(*WORKERS):
             st.badge("Teaching mode" if session.mode == "teaching" else "Release mode", color="blue")
-            prospect_badge(session.guarantee)
+            _header_badge(session)
     if session.dropped is not None:
         _say_dropped(session.dropped)
     return session
@@ -273,6 +273,18 @@ def prospect_badge(guarantee: Guarantee | None) -> None:
         st.badge("Guarantee: possible", icon=":material/verified:", color="green")
     else:
         guarantee_badge(guarantee)
+
+
+def _header_badge(session: Session) -> None:
+    """What another release could claim, in words that cannot be taken for those of a release that claims more."""
+    guarantee = session.guarantee
+    if guarantee is None or all(run.result.guarantee.status == guarantee.status for run in session.runs):
+        prospect_badge(guarantee)
+    elif guarantee.status != "proven":
+        label, colour, icon = BADGE[guarantee.status]
+        st.badge(f"Another release now: {label[0].lower()}{label[1:]}", icon=icon, color=colour)
+    else:
+        st.badge("Another release now: guarantee: possible", icon=":material/verified:", color="green")
 
 
 def _sidebar_budget(session: Session) -> None:
