@@ -153,3 +153,15 @@ def test_after_a_run_the_release_says_how_accurate_it_is() -> None:
     assert any("How accurate is it?" in each.label for each in app.expander)
     assert "Single columns: " in texts(app)
     assert "No private row was used" in shown(app)
+
+
+def test_what_another_page_has_forecast_is_shown_and_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pages.shared.mechanism.actions.BEGIN_SECONDS", 0.0)
+    monkeypatch.setattr(forecast_view, "BEGIN_SECONDS", 0.0)
+    session = teaching()
+    record = foreseen(session)
+    session.work.forecast = None
+    session.work.forecasts[record.scenario] = record.found[AS_IT_IS]
+    app = settled(page(SYNTHESIZE, session))
+    assert "Forecast of the error" in shown(app)
+    assert session_of(app).work.tasks.get(FORECAST) is None
