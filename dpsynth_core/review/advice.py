@@ -58,6 +58,31 @@ def cause_lines(causes: Causes) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def finer_lines(causes: Causes) -> tuple[str, ...]:
+    """The same where models tell rows apart though the shares of their ranges agree.
+
+    Example:
+        >>> print(finer_lines(Causes(names=("weight",), total=0.012, noise=0.008, columns=0.004, relation=0.0))[0])
+        weight: only 1.2% of the rows would have to move to another cell, in the ranges that are compared here.
+    """
+    return (
+        f"{' × '.join(causes.names)}: only {share(causes.total)} of the rows would have to move to another cell, in "
+        "the ranges that are compared here.",
+        "What gives the rows away is finer than these ranges: values that many original rows share, such as round "
+        "numbers, come out spread over their bin. What the tree saw first shows where.",
+        "More epsilon, a delta or fewer columns allow finer bins.",
+    )
+
+
+def elsewhere(titles: Sequence[str]) -> str:
+    """Why a release is far apart though its columns and pairs are not."""
+    heading = "that heading" if len(titles) == 1 else "those headings"
+    return (
+        f"Single columns and pairs of columns are not far apart. The verdict comes from: {', '.join(titles)}. The "
+        f"reasons are under {heading} below."
+    )
+
+
 def _about(part: float) -> str:
     """A share that begins a sentence."""
     said = share(part)
