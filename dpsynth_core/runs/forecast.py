@@ -95,11 +95,21 @@ class Forecast:
 
     @property
     def light(self) -> Light:
-        """Whether to go on: the worse of what single columns and what pairs say."""
-        judged = [(self.column_error, COLUMN_LIMITS), (self.pair_error, PAIR_LIMITS)]
-        if any(error is not None and error > far for error, (_, far) in judged):
-            return "red"
-        return "amber" if any(error is not None and error > close for error, (close, _) in judged) else "green"
+        """Whether to go on."""
+        return light_of(self.column_error, self.pair_error)
+
+
+def light_of(column_error: float, pair_error: float | None) -> Light:
+    """The worse of what single columns and what pairs say, where there are any.
+
+    Example:
+        >>> light_of(0.04, 0.09), light_of(0.04, 0.2), light_of(0.16, None)
+        ('green', 'amber', 'red')
+    """
+    judged = [(column_error, COLUMN_LIMITS), (pair_error, PAIR_LIMITS)]
+    if any(error is not None and error > far for error, (_, far) in judged):
+        return "red"
+    return "amber" if any(error is not None and error > close for error, (close, _) in judged) else "green"
 
 
 Name = TypeVar("Name")
