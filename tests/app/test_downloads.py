@@ -116,7 +116,7 @@ def test_a_download_is_for_the_browser_of_its_session_only(visitors: Visit) -> N
     for cookie in ("", "_streamlit_xsrf=2|00|00|0", cookie_of(other)):
         status, content, _ = fetched(address, cookie)
         assert status == http.HTTPStatus.NOT_FOUND
-        assert not any(name.encode() in content for name in EXAMPLES[FIRST].schema.names)
+        assert not any(f'"{name}"'.encode() in content for name in EXAMPLES[FIRST].schema.names)
 
 
 @pytest.mark.slow
