@@ -20,7 +20,7 @@ from pages.shared.buttons import clicked
 from pages.shared.data.server_actions import check_offered
 from pages.shared.late_requests import refuse_requests
 from pages.shared.memory import MEMORY
-from pages.shared.presentation import begin_presentation, presenting
+from pages.shared.presentation import begin_presentation, follow_theme, presenting
 from pages.shared.session import Dropped, Session, current_session
 from pages.shared.sign_in import ask_to_sign_in, is_set_up, show_visitor, visitor
 from pages.shared.table_work import RunRecord
@@ -109,6 +109,7 @@ def lay_out(path: str) -> Session:
     with errors_shown("The ledger cannot be used."):
         remember_look(session.current)
         open_stored_releases(session)
+    follow_theme()
     if presenting():
         begin_presentation()
         return session
