@@ -140,7 +140,7 @@ def test_every_estimate_is_announced_and_paid_for_once(visit: Visit) -> None:
     expect(page.get_by_role("heading", name="Where you are")).to_be_visible()
     spent(page, "7.5 of 10")
     go(page, "Data")
-    expect(page.get_by_text("ε 7.5 of 10 spent.")).to_be_visible()
+    expect(page.get_by_text("ε 7.5 of 10 spent, δ 0 of 1e-6.")).to_be_visible()
     age = saved_schema(page)["age"]
     assert (age.public, age.origin) == (True, "estimated privately")
 
