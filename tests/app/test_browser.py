@@ -148,6 +148,7 @@ def test_every_estimate_is_announced_and_paid_for_once(visit: Visit) -> None:
     expect(page.get_by_label("Epsilon", exact=True)).to_have_value("7.50")
     state_the_rest(page)
     press(page, "Estimate")
+    expect(page.get_by_role("dialog", name="Not enough of the budget is left")).to_be_visible()
     expect(dialog.get_by_text("That is more than is left: there is not enough")).to_be_visible()
     expect(dialog.get_by_role("button", name="Spend it")).to_be_disabled()
 
