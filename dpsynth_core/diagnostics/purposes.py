@@ -117,7 +117,9 @@ def _line(key: str, evaluation: Evaluation) -> FitnessLine:
         outcome = next((item.columns[0] for item in result.items if len(item.columns) == 2), None)
         reason = reason if outcome is None else f"explaining {outcome}, {reason}"
     if key == GROUPS and fitness in ("good", "care"):
-        reason = f"{reason} This is the size of a difference; whether a low p-value can be trusted is asked apart."
+        reason = (
+            f"{reason} This is the size of a difference; whether a low p-value can be trusted is a separate question."
+        )
     return FitnessLine(purpose=key, fitness=fitness, reason=reason)
 
 

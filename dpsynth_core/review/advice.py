@@ -12,8 +12,8 @@ from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review.wording import share
 from dpsynth_core.runs.forecast import (
     AS_IT_IS,
-    COARSE_CELLS,
-    COARSER_COLUMNS,
+    COARSE_BINS,
+    FEWER_BINS,
     FEWER_COLUMNS,
     MORE_EPSILON,
     WITH_DELTA,
@@ -47,15 +47,46 @@ def cause_lines(causes: Causes) -> tuple[str, ...]:
     """
     lines = [f"{' × '.join(causes.names)}: {share(causes.total)} of the rows would have to move to another cell."]
     if causes.noise is not None:
-        lines.append(f"About {share(causes.noise)} is what noise does at this epsilon.")
+        lines.append(f"{_about(causes.noise)} is what noise does at this epsilon.")
     if len(causes.names) == 1:
-        lines.append(f"About {share(causes.columns)} comes from bins that are too coarse for this column.")
+        lines.append(f"{_about(causes.columns)} comes from bins that are too coarse for this column.")
     else:
-        lines.append(f"About {share(causes.columns)} comes from the single columns, which coarse bins blur.")
-        lines.append(f"About {share(causes.relation)} comes from a relation that the release does not have.")
+        lines.append(f"{_about(causes.columns)} comes from the single columns, which coarse bins blur.")
+        lines.append(f"{_about(causes.relation)} comes from a relation that the release does not have.")
     if causes.noise is not None:
         lines.append(REMEDIES[causes.main])
     return tuple(lines)
+
+
+def finer_lines(causes: Causes) -> tuple[str, ...]:
+    """The same where models tell rows apart though the shares of their ranges agree.
+
+    Example:
+        >>> print(finer_lines(Causes(names=("weight",), total=0.012, noise=0.008, columns=0.004, relation=0.0))[0])
+        weight: only 1.2% of the rows would have to move to another cell, in the ranges that are compared here.
+    """
+    return (
+        f"{' × '.join(causes.names)}: only {share(causes.total)} of the rows would have to move to another cell, in "
+        "the ranges that are compared here.",
+        "What gives the rows away is finer than these ranges: values that many original rows share, such as round "
+        "numbers, come out spread over their bin. What the tree saw first shows where.",
+        "More epsilon, a delta or fewer columns allow finer bins.",
+    )
+
+
+def elsewhere(titles: Sequence[str]) -> str:
+    """Why a release is far apart though its columns and pairs are not."""
+    heading = "that heading" if len(titles) == 1 else "those headings"
+    return (
+        f"Single columns and pairs of columns are not far apart. The verdict comes from: {', '.join(titles)}. The "
+        f"reasons are under {heading} below."
+    )
+
+
+def _about(part: float) -> str:
+    """A share that begins a sentence."""
+    said = share(part)
+    return f"About {said}" if said[0].isdigit() else said.capitalize()
 
 
 def clipping_lines(table: pd.DataFrame, schema: Schema, names: Sequence[str]) -> tuple[str, ...]:
@@ -81,18 +112,25 @@ def ways_in_words(epsilon: Fraction, delta: Fraction, columns: int) -> dict[str,
         WITH_DELTA: f"A delta of {format_amount(delta, up=False)}",
         WITH_MORE: f"Epsilon {format_amount(epsilon * MORE_EPSILON)} instead of {format_amount(epsilon)}",
         FEWER_COLUMNS: f"{columns // 2} columns like these instead of {columns}",
-        COARSER_COLUMNS: f"Columns of at most {COARSE_CELLS} values each",
+        FEWER_BINS: f"At most {COARSE_BINS} bins for each number",
     }
 
 
-def advice(found: Mapping[str, Forecast], words: Mapping[str, str]) -> str:
-    """What would help most, by the forecast; what the other changes would do is in ``advice_rows``."""
+def advice(found: Mapping[str, Forecast], words: Mapping[str, str], *, single: bool = False) -> str:
+    """What would help most, by the forecast; what the other changes would do is in ``advice_rows``.
+
+    Args:
+        found: A forecast for each change.
+        words: What could be changed, as the beginning of a sentence.
+        single: Whether it is about single columns rather than about pairs.
+    """
     if AS_IT_IS not in found:
         return ""
-    now = headline_error(found[AS_IT_IS])
-    others = {way: headline_error(each) for way, each in found.items() if way != AS_IT_IS}
+    single = single or found[AS_IT_IS].pair_error is None
+    others = {way: each.column_error if single else headline_error(each) for way, each in found.items()}
+    now = others.pop(AS_IT_IS)
     best = min(others, key=lambda way: others[way], default=None)
-    what = "pairs of columns" if found[AS_IT_IS].pair_error is not None else "single columns"
+    what = "single columns" if single else "pairs of columns"
     if best is None or others[best] > now * (1 - MIN_GAIN):
         return f"None of these changes would help much: the forecast for {what} is {share(now)} now."
     return (

@@ -34,6 +34,8 @@ MAX_SECONDS = 30.0
 """Expected computing time of one simulated release beyond which nothing is estimated."""
 SECONDS_PER_COMPARED_CELL = 2e-8
 """Counting one row of two tables in one comparison."""
+SECONDS_PER_COMPARISON = 1.5e-4
+"""What a comparison of one column or pair costs besides, however short the tables are."""
 SEED = 20_261
 NOT_COVERED = (
     "The estimate does not include relations between columns that the release never measured, nor detail finer than "
@@ -129,8 +131,13 @@ def _repetitions(seconds: float) -> int:
 
 def seconds_to_estimate(plan: Plan, columns: int) -> float:
     """What estimating the error of a release adds to the time of its run, roughly."""
-    comparing = SECONDS_PER_COMPARED_CELL * plan.values * (columns + 1) / 2  # every column and every pair
-    return _repetitions(_seconds(plan)) * (_seconds(plan) + comparing)
+    return _repetitions(_seconds(plan)) * (_seconds(plan) + seconds_to_compare(plan, columns))
+
+
+def seconds_to_compare(plan: Plan, columns: int) -> float:
+    """How long it takes to compare two tables in every column and every pair, roughly."""
+    comparisons = columns * (columns + 1) / 2
+    return comparisons * (SECONDS_PER_COMPARED_CELL * plan.values / columns + SECONDS_PER_COMPARISON)
 
 
 def _errors(first: PrivateTable, second: PrivateTable) -> list[float]:

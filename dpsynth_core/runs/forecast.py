@@ -12,7 +12,7 @@ from dpsynth_core.errors import DPSynthError
 from dpsynth_core.mechanisms.base import Mechanism
 from dpsynth_core.privacy.budget import Budget
 from dpsynth_core.progress import Progress, RunProgress, no_progress
-from dpsynth_core.runs.expected_error import ExpectedError, expected_error
+from dpsynth_core.runs.expected_error import ExpectedError, expected_error, seconds_to_compare
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
@@ -22,8 +22,8 @@ RELATIONS = (0.0, 0.3, 0.7)
 """How strongly simulated columns depend on each other: not at all, moderately, strongly."""
 MAX_ROWS = 50_000
 """Simulated rows; a table that has more will have a smaller error than is forecast."""
-COARSE_CELLS = 8
-"""Values that a coarser column keeps."""
+COARSE_BINS = 8
+"""Bins of a number that is declared coarser."""
 MORE_EPSILON = 2
 MIN_COLUMNS = 4
 """With fewer columns, leaving out half of them is no advice."""
@@ -53,7 +53,8 @@ class Scenario:
         """Expected computing time of its forecast; raises where the mechanism does not fit."""
         per_row = self.budget.per_row(self.schema.rows_per_person)
         plan = self.mechanism.plan(self.schema, self.rows, per_row)
-        return plan.starting + len(RELATIONS) * plan.seconds_again
+        again = plan.seconds_again + seconds_to_compare(plan, len(self.schema.names))
+        return plan.starting + len(RELATIONS) * again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,11 +96,21 @@ class Forecast:
 
     @property
     def light(self) -> Light:
-        """Whether to go on: the worse of what single columns and what pairs say."""
-        judged = [(self.column_error, COLUMN_LIMITS), (self.pair_error, PAIR_LIMITS)]
-        if any(error is not None and error > far for error, (_, far) in judged):
-            return "red"
-        return "amber" if any(error is not None and error > close for error, (close, _) in judged) else "green"
+        """Whether to go on."""
+        return light_of(self.column_error, self.pair_error)
+
+
+def light_of(column_error: float, pair_error: float | None) -> Light:
+    """The worse of what single columns and what pairs say, where there are any.
+
+    Example:
+        >>> light_of(0.04, 0.09), light_of(0.04, 0.2), light_of(0.16, None)
+        ('green', 'amber', 'red')
+    """
+    judged = [(column_error, COLUMN_LIMITS), (pair_error, PAIR_LIMITS)]
+    if any(error is not None and error > far for error, (_, far) in judged):
+        return "red"
+    return "amber" if any(error is not None and error > close for error, (close, _) in judged) else "green"
 
 
 Name = TypeVar("Name")
@@ -165,11 +176,11 @@ def _part_of(progress: Progress, index: int, parts: int) -> Progress:
 
 
 AS_IT_IS, WITH_DELTA = "as it is", "delta"
-WITH_MORE, FEWER_COLUMNS, COARSER_COLUMNS = "more epsilon", "fewer columns", "coarser columns"
+WITH_MORE, FEWER_COLUMNS, FEWER_BINS = "more epsilon", "fewer columns", "fewer bins"
 
 
 def alternatives(scenario: Scenario, delta: Fraction) -> dict[str, Scenario]:
-    """The same release and what could be changed about it: a delta, more epsilon, fewer or coarser columns.
+    """The same release and what could be changed about it: a delta, more epsilon, fewer columns or fewer bins.
 
     Args:
         scenario: The release as it is.
@@ -185,8 +196,18 @@ def alternatives(scenario: Scenario, delta: Fraction) -> dict[str, Scenario]:
         ways[FEWER_COLUMNS] = replace(scenario, schema=schema.select(_every_other(schema)))
     coarse = tuple(_coarser(column) for column in schema)
     if coarse != schema.columns:
-        ways[COARSER_COLUMNS] = replace(scenario, schema=replace(schema, columns=coarse))
-    return ways
+        ways[FEWER_BINS] = replace(scenario, schema=replace(schema, columns=coarse))
+    return {way: _suited(changed) for way, changed in ways.items()} if _suited(scenario) == scenario else ways
+
+
+def _suited(scenario: Scenario) -> Scenario:
+    """With the parameters that the pages would suggest, so that a change, once made, gives what was forecast for it."""
+    mechanism, budget = scenario.mechanism, scenario.budget
+    try:
+        suggested = type(mechanism).suggest(scenario.schema, scenario.n, budget.epsilon, budget.delta)
+    except DPSynthError:
+        return scenario  # its forecast is refused in turn
+    return replace(scenario, mechanism=replace(suggested, rows=mechanism.rows))
 
 
 def _every_other(schema: Schema) -> list[str]:
@@ -211,15 +232,5 @@ def forecast_with_remedies(
 
 
 def _coarser(column: Column) -> Column:
-    """A few labels instead of many values."""
-    if column.levels <= COARSE_CELLS:
-        return column
-    return Column.from_dict(
-        {
-            "name": column.name,
-            "kind": "ordinal",
-            "categories": [f"part {part}" for part in range(1, COARSE_CELLS + 1)],
-            "nullable": column.nullable,
-            "public": True,
-        }
-    )
+    """A number with fewer bins, as they can be typed on the Data page. Nobody can merge labels without the codebook."""
+    return replace(column, bins=COARSE_BINS) if column.is_numeric and column.levels > COARSE_BINS else column

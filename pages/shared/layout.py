@@ -20,7 +20,7 @@ from pages.shared.buttons import clicked
 from pages.shared.data.server_actions import check_offered
 from pages.shared.late_requests import refuse_requests
 from pages.shared.memory import MEMORY
-from pages.shared.presentation import begin_presentation, presenting
+from pages.shared.presentation import begin_presentation, follow_theme, presenting
 from pages.shared.session import Dropped, Session, current_session
 from pages.shared.sign_in import ask_to_sign_in, is_set_up, show_visitor, visitor
 from pages.shared.table_work import RunRecord
@@ -109,6 +109,7 @@ def lay_out(path: str) -> Session:
     with errors_shown("The ledger cannot be used."):
         remember_look(session.current)
         open_stored_releases(session)
+    follow_theme()
     if presenting():
         begin_presentation()
         return session
@@ -127,7 +128,7 @@ def lay_out(path: str) -> Session:
                 st.badge(f"Step {step}", color="gray")
         if person.may(*WORKERS):
             st.badge("Teaching mode" if session.mode == "teaching" else "Release mode", color="blue")
-            prospect_badge(session.guarantee)
+            _header_badge(session)
     if session.dropped is not None:
         _say_dropped(session.dropped)
     return session
@@ -273,6 +274,18 @@ def prospect_badge(guarantee: Guarantee | None) -> None:
         st.badge("Guarantee: possible", icon=":material/verified:", color="green")
     else:
         guarantee_badge(guarantee)
+
+
+def _header_badge(session: Session) -> None:
+    """What another release could claim, in words that cannot be taken for those of a release that claims more."""
+    guarantee = session.guarantee
+    if guarantee is None or all(run.result.guarantee.status == guarantee.status for run in session.runs):
+        prospect_badge(guarantee)
+    elif guarantee.status != "proven":
+        label, colour, icon = BADGE[guarantee.status]
+        st.badge(f"Another release now: {label[0].lower()}{label[1:]}", icon=icon, color=colour)
+    else:
+        st.badge("Another release now: guarantee: possible", icon=":material/verified:", color="green")
 
 
 def _sidebar_budget(session: Session) -> None:

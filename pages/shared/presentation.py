@@ -22,6 +22,14 @@ html { font-size: 150% !important; }
 INK = {"light": "#101318", "dark": "#E8EAED"}
 """The text of the two themes: Streamlit would draw the letters of figures in a grey that is hard to read on colours."""
 _ASKED = (("embed", "true"), ("embed_options", "light_theme"), ("embed_options", "show_padding"), (PRESENT, "1"))
+LETTERS = """<style>
+.js-plotly-plot :is(.infolayer, [class*=axislayer], .sankey) text { fill: currentColor !important; }
+</style>"""
+
+
+def follow_theme() -> None:
+    """Letters in figures change with the page when it turns dark or light: figures are drawn anew only later."""
+    st.html(LETTERS)
 
 
 def presenting() -> bool:

@@ -96,6 +96,8 @@ def _remember(work: TableWork, asked: Asked | None) -> None:
 
 
 def _dialog_title(account: Account, needed: Budget) -> str:
+    if needed.epsilon > account.left.epsilon or needed.delta > account.left.delta:
+        return "Not enough of the budget is left"
     if needed.epsilon < account.left.epsilon:
         return "Spend part of the budget?"
     return "Spend all that is left of the budget?" if account.spent.epsilon else "Spend the whole budget?"

@@ -140,7 +140,7 @@ def test_every_estimate_is_announced_and_paid_for_once(visit: Visit) -> None:
     expect(page.get_by_role("heading", name="Where you are")).to_be_visible()
     spent(page, "7.5 of 10")
     go(page, "Data")
-    expect(page.get_by_text("ε 7.5 of 10 spent.")).to_be_visible()
+    expect(page.get_by_text("ε 7.5 of 10 spent, δ 0 of 1e-6.")).to_be_visible()
     age = saved_schema(page)["age"]
     assert (age.public, age.origin) == (True, "estimated privately")
 
@@ -148,7 +148,8 @@ def test_every_estimate_is_announced_and_paid_for_once(visit: Visit) -> None:
     expect(page.get_by_label("Epsilon", exact=True)).to_have_value("7.50")
     state_the_rest(page)
     press(page, "Estimate")
-    expect(dialog.get_by_text("That is more than is left.")).to_be_visible()
+    expect(page.get_by_role("dialog", name="Not enough of the budget is left")).to_be_visible()
+    expect(dialog.get_by_text("That is more than is left: there is not enough")).to_be_visible()
     expect(dialog.get_by_role("button", name="Spend it")).to_be_disabled()
 
 

@@ -90,7 +90,8 @@ def test_what_a_low_p_value_is_worth_on_a_perturbed_histogram(visit: Visit) -> N
     expect(page.get_by_text("Of 100 analysts who test a difference that does not exist")).to_be_visible(timeout=MINUTE)
     expect(page.get_by_text("the calibrated one is")).to_be_visible()
     expect(page.get_by_text("A finer figure follows")).to_have_count(0, timeout=MINUTE)
-    expect(page.get_by_role("figure", name="Analysts who report a difference that does not exist")).to_be_visible()
+    chart = page.get_by_role("figure", name="Analysts who report a difference that does not exist")
+    expect(chart).to_be_visible(timeout=3 * MINUTE)  # drawn once it is known what would help
 
     use(quiet(page).locator("summary").filter(has_text="All columns at once"))
     expect(page.get_by_role("region", name="P-values of every column")).to_be_visible()

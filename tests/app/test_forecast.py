@@ -145,11 +145,26 @@ def test_only_a_delta_that_the_account_has_is_offered(left: str, offered: Fracti
     assert offered_delta(private(left)) == offered
 
 
-def test_after_a_run_the_release_says_how_accurate_it_is() -> None:
+@pytest.mark.parametrize(("epsilon", "far"), [("10", False), ("0.01", True)])
+def test_after_a_run_the_release_says_how_accurate_it_is(epsilon: str, far: bool) -> None:
     session = teaching("two_groups_signal")
+    session.settings.pick_epsilon(epsilon)
     finish(start(session, config_of(session)).job)  # type: ignore[arg-type]
     session.collect()
     app = settled(page(SYNTHESIZE, session))
     assert any("How accurate is it?" in each.label for each in app.expander)
     assert "Single columns: " in texts(app)
     assert "No private row was used" in shown(app)
+    assert ("**Far off:** noise is estimated to put about" in shown(app)) is far, "beside its proven guarantee"
+
+
+def test_what_another_page_has_forecast_is_shown_and_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pages.shared.mechanism.actions.BEGIN_SECONDS", 0.0)
+    monkeypatch.setattr(forecast_view, "BEGIN_SECONDS", 0.0)
+    session = teaching()
+    record = foreseen(session)
+    session.work.forecast = None
+    session.work.forecasts[record.scenario] = record.found[AS_IT_IS]
+    app = settled(page(SYNTHESIZE, session))
+    assert "Forecast of the error" in shown(app)
+    assert session_of(app).work.tasks.get(FORECAST) is None

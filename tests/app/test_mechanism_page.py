@@ -80,7 +80,9 @@ def test_a_mechanism_that_does_not_fit_says_so_on_its_card() -> None:
     session = ready("breast_cancer")
     session.settings.changed["perturbed_histogram"] = {"bins": 16}
     app = mechanism_page(session)
-    assert any("5,000,000" in element.value and "kd_tree" in element.value for element in app.text)
+    (said,) = {element.value for element in app.text if "5,000,000" in element.value}
+    assert said.startswith("It would need ")
+    assert "Private-PGM, KD tree or Smoothed histogram" in said
 
 
 def test_epsilon_is_read_out_in_plain_language() -> None:

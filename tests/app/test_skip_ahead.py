@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from dpsynth_core.diagnostics.total_variation import LIMITS
 from dpsynth_core.runs.expected_error import ExpectedError
 from dpsynth_core.runs.forecast import AS_IT_IS, COLUMN_LIMITS, WITH_MORE, Forecast, forecast_with_remedies
-from pages.shared.data.actions import load_example, load_upload, open_account
+from pages.shared.data.actions import choose_mode, load_example, load_upload, open_account
 from pages.shared.mechanism.actions import SKIP_CHECK, scenario_of
 from pages.shared.mechanism.settings import MechanismSettings
 from pages.shared.session import Session
@@ -50,6 +50,17 @@ def test_an_epsilon_that_was_chosen_stays() -> None:
     settings.pick_epsilon("3")
     settings.suit_account(Fraction(1))
     assert settings.epsilon == "3"
+
+
+def test_before_there_is_an_account_half_of_its_proposed_total_is_proposed_and_forecast() -> None:
+    session = Session(mode="release")
+    load_upload(session, "mine.csv", csv_of("age", "weight"))
+    assert session.work.proposed_total.epsilon == 1
+    assert session.settings.epsilon == "0.5"
+    assert "No account is open yet" in said(settled(page("pages/2_Mechanism.py", session)))
+    load_example(session, "wine")
+    choose_mode(session, "teaching")
+    assert session.settings.epsilon == "1", "nothing is charged there"
 
 
 def test_opening_an_account_of_epsilon_1_proposes_half_of_it_and_says_so() -> None:

@@ -77,6 +77,15 @@ def test_every_page_takes_in_what_was_made_elsewhere() -> None:
     assert any("Guarantee: proven" in element.value for element in app.markdown)
 
 
+def test_facts_that_are_not_declared_again_are_not_taken_for_those_of_the_release() -> None:
+    paid(released())
+    again = Session(mode="release")
+    load_upload(again, "private.csv", csv_of("age", "weight"))
+    shown = [element.value for element in settled(page("pages/6_Release.py", again)).markdown]
+    assert ":red-badge[:material/block: Another release now: guarantee: void]" in shown
+    assert ":green-badge[:material/verified: Guarantee: proven]" in shown
+
+
 def test_a_stranger_with_another_table_finds_nothing() -> None:
     paid(released())
     other = Session(mode="release")

@@ -357,6 +357,25 @@ def test_an_address_that_names_no_lesson_leads_nowhere(address: dict[str, str]) 
     assert from_address(address) is None
 
 
+def test_a_click_is_not_lost_to_an_address_that_the_browser_has_not_taken_over_yet() -> None:
+    app = linked(section="noise", table="mixture", epsilon="2")
+    before = address_of(app)
+    slider = app.select_slider(key="noise_epsilon")
+    settled(slider.set_value("5").run())
+    assert address_of(app)["epsilon"] == "5"
+    for name, value in before.items():
+        app.query_params[name] = value
+    settled(app.button_group(key="tradeoff_section").set_value("groups").run())
+    assert session_of(app).tradeoffs.section == "groups"
+    assert address_of(app)["section"] == "groups"
+    # Whoever goes back in the browser's history is taken there.
+    settled(app.run())
+    for name, value in before.items():
+        app.query_params[name] = value
+    settled(app.run())
+    assert session_of(app).tradeoffs.section == "noise"
+
+
 def test_nonsense_in_an_address_is_left_out() -> None:
     found = from_address({"lesson": "3", "epsilon": "1e9", "draw": "-4", "answer": "77"})
     assert found == Lesson(number=3, epsilon=FIRST_EPSILON[2], seed=1, answer=None)

@@ -383,8 +383,11 @@ def test_letters_in_figures_are_as_legible_as_the_page(visit: Visit, scheme: Lit
     page.goto(f"{page.url.split('?')[0]}Tradeoffs?section=noise&table=mixture")
     title = page.locator(".xtitle").first
     expect(title).to_be_visible(timeout=LONG)
-    ink = page.evaluate("getComputedStyle(document.querySelector('.stApp')).color")
-    expect(title).to_have_css("fill", ink)
+    for now in (scheme, "dark" if scheme == "light" else "light"):  # at sunset, say, with nothing drawn anew
+        page.emulate_media(color_scheme=now)
+        expect(page.get_by_test_id("stApp")).to_have_css("color-scheme", now)
+        ink = page.evaluate("getComputedStyle(document.querySelector('.stApp')).color")
+        expect(title).to_have_css("fill", ink)
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from dpsynth_core.progress import Point, RunProgress
 from dpsynth_core.runs.expected_error import COLUMN_CELLS, PAIR_CELLS, variation
 from dpsynth_core.runs.forecast import (
     AS_IT_IS,
-    COARSER_COLUMNS,
+    FEWER_BINS,
     FEWER_COLUMNS,
     MAX_ROWS,
     WITH_DELTA,
@@ -92,13 +92,28 @@ def test_huge_tables_are_forecast_from_fewer_rows() -> None:
 
 def test_what_could_be_changed() -> None:
     ways = alternatives(scenario(), DELTA)
-    assert list(ways) == [AS_IT_IS, WITH_DELTA, WITH_MORE, FEWER_COLUMNS, COARSER_COLUMNS]
+    assert list(ways) == [AS_IT_IS, WITH_DELTA, WITH_MORE, FEWER_COLUMNS, FEWER_BINS]
     assert ways[AS_IT_IS] == scenario()
     assert ways[WITH_DELTA].budget == Budget.of(1, DELTA)
     assert ways[WITH_MORE].budget == Budget.of(2)
     assert len(ways[FEWER_COLUMNS].schema.names) == 3
-    assert max(column.levels for column in ways[COARSER_COLUMNS].schema) == 8
-    assert ways[COARSER_COLUMNS].schema.names == scenario().schema.names
+    # What can be typed on the Data page, and nothing else: numbers stay numbers, and labels stay as they are.
+    for before, after in zip(scenario().schema, ways[FEWER_BINS].schema, strict=True):
+        assert after == (replace(before, bins=8) if before.is_numeric and before.levels > 8 else before)
+
+
+@pytest.mark.parametrize("key", ["kd_tree", "private_pgm", "perturbed_histogram"])
+def test_whoever_makes_a_change_gets_the_settings_that_were_forecast(key: str) -> None:
+    original = scenario()
+    suggested = MECHANISMS[key].suggest(original.schema, original.n, 1)
+    for way, changed in alternatives(replace(original, mechanism=suggested), DELTA).items():
+        again = MECHANISMS[key].suggest(changed.schema, changed.n, changed.budget.epsilon, changed.budget.delta)
+        assert changed.mechanism == again, way
+
+
+def test_parameters_that_somebody_has_set_stay() -> None:
+    mine = replace(scenario(), mechanism=PrivatePGM(rounds=3))
+    assert {changed.mechanism for changed in alternatives(mine, DELTA).values()} == {mine.mechanism}
 
 
 def test_only_what_applies_is_offered() -> None:

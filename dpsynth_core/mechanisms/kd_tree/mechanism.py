@@ -52,7 +52,9 @@ class KDTree(Mechanism):
     key: ClassVar[str] = "kd_tree"
     title: ClassVar[str] = "KD tree"
     summary: ClassVar[str] = "Cuts the domain finely where there are rows and coarsely where there are none."
-    good_for: ClassVar[str] = "Clustered numbers, small epsilon, and tables with many columns."
+    good_for: ClassVar[str] = (
+        "A few columns of clustered numbers, and small epsilon. It fits any table, though many columns come out coarse."
+    )
     beware: ClassVar[str] = (
         "Within a box rows are spread evenly, so fine structure is lost; rare combinations are merged with "
         "their surroundings or dropped."

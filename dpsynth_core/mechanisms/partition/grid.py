@@ -40,7 +40,7 @@ class Grid:
                 "cells",
                 grid.cells,
                 allowed=f"at most {most:,} for this mechanism",
-                remedy="Use fewer bins or columns, or private_pgm, kd_tree or smoothed_histogram: they fit any domain.",
+                remedy="Use fewer bins or columns, or Private-PGM, KD tree or Smoothed histogram: they fit any domain.",
             )
         return grid
 
@@ -108,7 +108,7 @@ def check_invented(grid: Grid, threshold: int, epsilon: Fraction, *, most: int) 
             "cells",
             grid.cells,
             allowed=f"few enough that at most {most:,} empty ones pass a threshold of {threshold}",
-            remedy="Raise the threshold, use fewer bins, or use kd_tree or smoothed_histogram: they fit any domain.",
+            remedy="Raise the threshold, use fewer bins, or use KD tree or Smoothed histogram: they fit any domain.",
         )
 
 

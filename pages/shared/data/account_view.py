@@ -117,7 +117,10 @@ def _ask_whose_rows(session: Session) -> None:
                     share_account(session, account)
                     work.near = ()
                     st.rerun()
-        st.caption("Use it if this is a corrected or extended version of that table. This cannot be undone.")
+        st.caption(
+            "Use it if this is a corrected or extended version of that table. This cannot be undone. Tables of other "
+            "people may share rows by chance, if few different rows are possible."
+        )
         left, right = st.columns(2)
         with left:
             if clicked("These are other people: open a separate account", key="separate_account"):

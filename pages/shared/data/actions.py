@@ -316,6 +316,10 @@ def row_sketch(work: TableWork) -> RowSketch:
 
 
 def suit_account(session: Session) -> None:
-    """Propose an epsilon for a run that does not use up the account."""
+    """Propose an epsilon for a run that does not use up the account, or the total that is proposed for it."""
     account = account_of(session)
-    session.settings.suit_account(None if account is None else account.left.epsilon)
+    if account is not None:
+        session.settings.suit_account(account.left.epsilon)
+    else:
+        to_open = session.mode == "release" and session.current is not None
+        session.settings.suit_account(session.work.proposed_total.epsilon if to_open else None)

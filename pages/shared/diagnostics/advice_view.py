@@ -9,15 +9,23 @@ import streamlit as st
 from dpsynth_core.diagnostics import Result, TablePair
 from dpsynth_core.diagnostics.causes import Causes, causes, concerned
 from dpsynth_core.diagnostics.evaluation import Evaluation
-from dpsynth_core.review.advice import advice, advice_rows, cause_lines, clipping_lines, ways_in_words
+from dpsynth_core.diagnostics.total_variation import LIMITS
+from dpsynth_core.review.advice import (
+    advice,
+    advice_rows,
+    cause_lines,
+    clipping_lines,
+    elsewhere,
+    finer_lines,
+    ways_in_words,
+)
 from dpsynth_core.runs.forecast import alternatives
 from dpsynth_core.table.private_table import PrivateTable
 from pages.shared.buttons import clicked
 from pages.shared.diagnostics.actions import ADVICE, scenario_of_run, start_advice
 from pages.shared.formatting import duration
 from pages.shared.layout import errors_shown
-from pages.shared.mechanism.actions import offered_delta
-from pages.shared.mechanism.forecast_view import BEGIN_SECONDS
+from pages.shared.mechanism.actions import BEGIN_SECONDS, offered_delta
 from pages.shared.session import Session
 from pages.shared.table_work import ForecastRecord, RunRecord
 from pages.shared.widgets import plain_list, show_task
@@ -33,8 +41,15 @@ def show_advice(session: Session, found: Mapping[RunRecord, Evaluation]) -> None
         return
     with st.container(border=True):
         st.markdown("**Why is it far apart?**")
-        for result in _worst(evaluation):
+        explained = _explained(evaluation)
+        far = [result for result in explained if result.verdict == "poor"]
+        if not far:
+            poor = [result for result in evaluation.values() if result.verdict == "poor"]
+            st.markdown(elsewhere([result.title for result in poor]))
+        for result in far:
             plain_list(cause_lines(_causes(session, run, result.headline.columns)))
+        if all(result.verdict in ("excellent", "good") for result in explained):
+            return  # what could be forecast is the error of columns and pairs, and that is small
         with errors_shown("No change can be forecast."):
             _show_changes(session, run)
 
@@ -46,10 +61,14 @@ def show_why(session: Session, run: RunRecord, result: Result, evaluation: Evalu
         return
     st.markdown("**Why?**")
     table, schema = session.work.data.table, run.result.schema
-    plain_list((*cause_lines(_causes(session, run, names)), *clipping_lines(table, schema, names)))
+    found = _causes(session, run, names)
+    if "giveaways" in result.tables and result.verdict == "poor" and found.total <= LIMITS[1]:
+        plain_list((*finer_lines(found), *clipping_lines(table, schema, names)))
+        return
+    plain_list((*cause_lines(found), *clipping_lines(table, schema, names)))
     record = session.work.advice
     if record is not None and record.scenario == scenario_of_run(session.work, run):
-        st.markdown(advice(record.found, _words(record)))
+        st.markdown(advice(record.found, _words(record), single=len(names) == 1))
 
 
 def _causes(session: Session, run: RunRecord, names: tuple[str, ...]) -> Causes:
@@ -65,10 +84,9 @@ def _words(record: ForecastRecord) -> dict[str, str]:
     return ways_in_words(scenario.budget.epsilon, record.delta, len(scenario.schema.names))
 
 
-def _worst(evaluation: Evaluation) -> list[Result]:
-    """What is far apart; where neither columns nor pairs are, the one that says more."""
-    known = [evaluation[key] for key in EXPLAINED if key in evaluation and evaluation[key].headline.value is not None]
-    return [result for result in known if result.verdict == "poor"] or known[-1:]
+def _explained(evaluation: Evaluation) -> list[Result]:
+    """What is known of columns and pairs."""
+    return [evaluation[key] for key in EXPLAINED if key in evaluation and evaluation[key].headline.value is not None]
 
 
 def _private(session: Session, run: RunRecord) -> PrivateTable:
@@ -104,6 +122,6 @@ def _show_found(record: ForecastRecord) -> None:
     st.caption(
         "Forecasts from public facts: the app ran the mechanism on simulated tables with these columns and this number "
         "of rows. They say which change helps, not what the error of your table will be. With fewer columns, the "
-        "figures are those of the columns that stay; with coarser ones, finer detail is given up. Another run costs "
+        "figures are those of the columns that stay; with fewer bins, finer detail is given up. Another run costs "
         "epsilon."
     )

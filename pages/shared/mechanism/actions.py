@@ -33,6 +33,8 @@ FORECAST = "forecast"
 SKIP_CHECK = "skip check"
 PREVIEW_ROWS = 20_000
 PREVIEW_SEED = 1
+BEGIN_SECONDS = 5.0
+"""Expected time up to which a forecast begins by itself."""
 
 
 def start_preview(session: Session, config: RunConfig) -> Task:
@@ -104,11 +106,32 @@ def offered_delta(session: Session) -> Fraction:
     return Fraction(0) if account is None else min(wanted, account.left.delta / session.settings.copies)
 
 
-def start_forecast(session: Session, scenario: Scenario) -> Task:
-    """Forecast the error of a release, and of the same with a delta where that could be granted."""
+def _forecast_ways(session: Session, scenario: Scenario) -> dict[str, Scenario]:
+    """A release as it is, and the same with a delta where that could be granted."""
     ways, delta = {AS_IT_IS: scenario}, offered_delta(session)
     if scenario.mechanism.takes_delta and not scenario.budget.delta and delta:
         ways[WITH_DELTA] = replace(scenario, budget=Budget(epsilon=scenario.budget.epsilon, delta=delta))
+    return ways
+
+
+def known_forecast(session: Session, scenario: Scenario) -> ForecastRecord | None:
+    """The forecast of a release, if it was made before, by whichever page; None if not.
+
+    One that lacks what a delta would give is taken for it only where the rest would take long.
+    """
+    work = session.work
+    if work.forecast is not None and work.forecast.scenario == scenario:
+        return work.forecast
+    ways = _forecast_ways(session, scenario)
+    found = {way: work.forecasts[each] for way, each in ways.items() if each in work.forecasts}
+    if AS_IT_IS not in found or (len(found) < len(ways) and scenario.seconds <= BEGIN_SECONDS):
+        return None
+    return ForecastRecord(scenario=scenario, found=found, delta=offered_delta(session))
+
+
+def start_forecast(session: Session, scenario: Scenario) -> Task:
+    """Forecast the error of a release, and of the same with a delta where that could be granted."""
+    ways, delta = _forecast_ways(session, scenario), offered_delta(session)
     work = session.work
 
     def store(found: dict[str, Forecast]) -> None:

@@ -14,14 +14,12 @@ from dpsynth_core.table.schema import Schema
 from pages.shared.buttons import clicked
 from pages.shared.formatting import duration
 from pages.shared.layout import errors_shown
-from pages.shared.mechanism.actions import FORECAST, scenario_of, start_forecast
+from pages.shared.mechanism.actions import BEGIN_SECONDS, FORECAST, known_forecast, scenario_of, start_forecast
 from pages.shared.session import Session
 from pages.shared.table_work import ForecastRecord
 from pages.shared.tasks import RUN
 from pages.shared.widgets import show_task
 
-BEGIN_SECONDS = 5.0
-"""Expected time up to which a forecast begins by itself."""
 BASIS = (
     "The app simulated three tables with your columns and number of rows, whose columns are unrelated, related "
     "moderately and related strongly, and ran this mechanism on them. No row of your table was looked at and nothing "
@@ -46,8 +44,9 @@ def show_forecast(session: Session, config: RunConfig, *, begin: bool) -> None:
         begin: Whether a quick one begins without being asked for, as long as nothing has been run yet.
     """
     work, scenario = session.work, scenario_of(session, replace(config, seed=None))
-    if work.forecast is not None and work.forecast.scenario == scenario:
-        _show(session, work.forecast)
+    known = known_forecast(session, scenario)
+    if known is not None:
+        _show(session, known)
         return
     task = work.tasks.get(FORECAST)
     if task is not None and task.about == scenario:

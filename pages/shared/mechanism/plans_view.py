@@ -117,7 +117,7 @@ def _say_best(session: Session, found: dict[Scenario, Forecast], *, active: bool
         st.markdown(f"No plan in this grid is forecast to be close. The most accurate: **{_name(least)}**.")
     elif least is not None:
         st.warning(
-            "Every plan in this grid is far off for this table. Use fewer columns, coarser columns or more rows "
+            "Every plan in this grid is far off for this table. Use fewer columns, fewer bins or more rows "
             "before you fix a total.",
             icon=":material/block:",
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from dpsynth_core.errors import DPSynthError, ParameterError
+from dpsynth_core.errors import DPSynthError, ParameterError, shown
 from dpsynth_core.mechanisms import MECHANISMS, Mechanism
 from dpsynth_core.mechanisms.parameters import parameters
 from dpsynth_core.mechanisms.plan import Plan
@@ -15,6 +15,7 @@ from dpsynth_core.privacy.budget import Budget, Guarantee, exact
 from dpsynth_core.runs.configuration import MAX_ROWS_HELD, RunConfig
 from dpsynth_core.runs.selection import COST, SCORE_SHARE, PrivateSelection
 from dpsynth_core.table.schema import Schema
+from pages.shared.formatting import big_number
 
 EPSILONS: tuple[str, ...] = (
     "0.01",
@@ -216,10 +217,15 @@ class MechanismSettings:
 def _in_form_words(problem: ParameterError, mechanism: Mechanism) -> DPSynthError:
     """The same problem under the name that the reader sees."""
     titles = {parameter.name: parameter.title for parameter in parameters(type(mechanism))}
-    name, text = problem.parameter, str(problem)
+    name, text, value = problem.parameter, str(problem), problem.value
+    if name == "cells" and isinstance(value, int):
+        return DPSynthError(text.replace(f"cells is {shown(value)}", f"It would need {big_number(value)} cells", 1))
     return DPSynthError(f"{titles[name]}{text[len(name) :]}") if name in titles and text.startswith(name) else problem
 
 
 def plan_for(mechanism: Mechanism, schema: Schema, n: int, epsilon: str | float, delta: str = "0") -> Plan:
-    """What the mechanism would do; raises where it does not fit."""
-    return mechanism.plan(schema, n, Budget.of(epsilon, delta).per_row(schema.rows_per_person))
+    """What the mechanism would do; raises where it does not fit, in the words of the form."""
+    try:
+        return mechanism.plan(schema, n, Budget.of(epsilon, delta).per_row(schema.rows_per_person))
+    except ParameterError as problem:
+        raise _in_form_words(problem, mechanism) from None

@@ -77,13 +77,16 @@ def _say_limit(session: Session, schema: Schema, n: int, certainty: float) -> No
 
 def _explain_proposal(session: Session) -> None:
     """Where the epsilon comes from, if the visitor has not chosen one and the account has a say in it."""
-    account = account_of(session)
-    if account is None or session.settings.epsilon_picked or session.settings.epsilon == DEFAULT_EPSILON:
+    account, settings = account_of(session), session.settings
+    if session.mode == "teaching" or settings.epsilon_picked or settings.epsilon == DEFAULT_EPSILON:
         return
-    st.caption(
-        f"The account has ε {format_amount(account.left.epsilon, up=False)} left. The app proposes at most half of it "
-        "for one table, so that a second one is possible. Move the slider to use more or less."
-    )
+    if account is None:
+        total = format_amount(session.work.proposed_total.epsilon)
+        has = f"No account is open yet. The Data page proposes a total of ε {total}, and the app half of it"
+    else:
+        left = format_amount(account.left.epsilon, up=False)
+        has = f"The account has ε {left} left. The app proposes at most half of it"
+    st.caption(f"{has} for one table, so that a second one is possible. Move the slider to use more or less.")
 
 
 def _ask_whether_delta(session: Session, schema: Schema, n: int) -> None:

@@ -15,15 +15,17 @@ from dpsynth_core.ledger.settings import Settings
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.privacy.budget import format_amount
 from dpsynth_core.review.export import parquet, safe_csv
-from dpsynth_core.review.wording import ERROR_UNIT, costs, error_lines
+from dpsynth_core.review.wording import ERROR_UNIT, costs, error_lines, share
 from dpsynth_core.runs.configuration import MAX_COPIES, MAX_ROWS_HELD, RunConfig, RunResult
 from dpsynth_core.runs.expected_error import NOT_COVERED
+from dpsynth_core.runs.forecast import light_of
 from dpsynth_core.runs.selection import MAX_RUNS, RUNS_PER_CANDIDATE
 from dpsynth_core.table.schema import Schema
 from pages.shared.accounts import account_of, open_stored_releases, remember_look
 from pages.shared.buttons import clicked
 from pages.shared.formatting import delta_badge, duration, format_loss
 from pages.shared.layout import errors_shown, guarantee_badge, show_error
+from pages.shared.mechanism.plans_view import LIGHTS
 from pages.shared.session import Session
 from pages.shared.spending import Offer, ask_to_spend, shortages, show_price, warn_of_void
 from pages.shared.synthesize.actions import start
@@ -259,10 +261,18 @@ def show_result(session: Session, run: RunRecord) -> None:
 
 def show_expected_error(result: RunResult) -> None:
     """What the release says about its own error."""
-    if result.expected_error is None:
+    found = result.expected_error
+    if found is None:
         return
+    # Only bad news is certain here: the estimate does not see what the release has lost.
+    if light_of(found.mean_column, found.mean_pair) == "red":
+        pairs = "" if found.mean_pair is None else f" and **{share(found.mean_pair)}** in a pair of columns"
+        st.markdown(
+            f"{LIGHTS['red']} **Far off:** noise is estimated to put about **{share(found.mean_column)}** "
+            f"of the rows in a wrong cell in a single column{pairs}, on average."
+        )
     with st.expander("How accurate is it? An estimate without the private rows", icon=":material/straighten:"):
-        plain_list(error_lines(result.expected_error))
+        plain_list(error_lines(found))
         st.caption(
             "The app took the synthetic rows for an original and released them again with simulated noise, by the same "
             f"mechanism at the same epsilon. No private row was used, so you may publish these figures: the data card "

@@ -36,7 +36,7 @@ FREE = (
 NAMES = ("section", "lesson", "epsilon", "draw", "answer", "table")
 EPSILON_KEYS = {"person": "person_epsilon", "noise": "noise_epsilon", "sweep": "sweep_at"}
 """Sections with an epsilon of their own, and the widget that holds it."""
-_WRITTEN, _KEY = "tradeoff_address", "tradeoff_section"
+_WRITTEN, _SEEN, _KEY = "tradeoff_address", "tradeoff_address_seen", "tradeoff_section"
 
 
 def address_of(session: Session) -> dict[str, str]:
@@ -61,9 +61,15 @@ def shared_table(session: Session) -> str:
 
 
 def follow_link(session: Session) -> None:
-    """Go where the address leads, unless it is the one that this page wrote itself."""
+    """Go where the address leads, unless this page wrote it itself or has followed it before.
+
+    A browser that has not taken over the newest address yet sends the one before it along with a click, and the click
+    must not be lost to it.
+    """
     given = {name: st.query_params[name] for name in NAMES if name in st.query_params}
-    if not given or given == st.session_state.get(_WRITTEN):
+    known = st.session_state.get(_WRITTEN), st.session_state.get(_SEEN)
+    st.session_state[_SEEN] = given
+    if not given or given in known:
         return
     lesson = from_address(given)
     if lesson is not None:
