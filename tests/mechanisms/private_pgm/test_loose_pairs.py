@@ -96,15 +96,18 @@ def test_pairs_that_the_model_cannot_hold_are_kept_all_the_same(monkeypatch: pyt
     assert pair_error(table, made) < 0.02
 
 
-def test_neighbours_enter_every_draw_within_its_sensitivity_there_too(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("mechanism", [PrivatePGM(rounds=12), PrivatePGM(rounds=4, last_counts="every")])
+def test_neighbours_enter_every_draw_within_its_sensitivity_there_too(
+    mechanism: PrivatePGM, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rounds, "MAX_MODEL_CELLS", 100)
     table = related(200)
     recorder = Recorder(SeededNoise(Budget.of(2, "1e-6"), seed=0))
-    PrivatePGM(rounds=12).fit(table, recorder)
+    mechanism.fit(table, recorder)
     changed = table.rows()
     changed.iloc[7] = 3 - changed.iloc[7]
     replay = Replay(recorder)
-    PrivatePGM(rounds=12).fit(dp.PrivateTable(changed, table.schema), replay)
+    mechanism.fit(dp.PrivateTable(changed, table.schema), replay)
     assert replay.finished
     assert replay.excess <= 1
 

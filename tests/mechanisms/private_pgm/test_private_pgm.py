@@ -31,6 +31,7 @@ STRATEGIES: dict[str, PrivatePGM] = {
     "as suggested": PrivatePGM(),
     "rounds": PrivatePGM(rounds=4),
     "target": PrivatePGM(rounds=4, target="sex"),
+    "every pair": PrivatePGM(rounds=4, last_counts="every"),
     "given": PrivatePGM(strategy="given", bins=3, marginals="age, income; age, sex; pain; income, sex"),
 }
 strategies = pytest.mark.parametrize("mechanism", STRATEGIES.values(), ids=STRATEGIES.keys())
