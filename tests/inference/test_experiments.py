@@ -66,7 +66,7 @@ def test_a_run_repeats_with_its_seed_and_tells_of_its_progress() -> None:
         error_rates(
             PERTURBED,
             epsilon=1,
-            n=60,
+            n=200,
             reps=80,
             test="calibrated",
             seed=seed,

@@ -145,14 +145,14 @@ def test_every_mechanism_has_analysts_or_says_why_not(key: str) -> None:
     assert panel == AnalystPanel.of(mechanism, EXAMPLE.schema, 300, budget, 30)
     assert bool(panel.each) != bool(panel.problem)
     assert panel.seconds <= PATIENCE
-    assert bool(panel.problem) == (key == "dp_gan")
+    assert not panel.problem
     none = AnalystPanel.of(mechanism, EXAMPLE.schema, 300, budget, 0)
     assert (none.each, none.problem) == ((400, "") if key in HISTOGRAM_KEYS else (0, ""))
 
 
 def test_what_takes_too_long_is_said_with_its_time() -> None:
-    mechanism = MECHANISMS["dp_gan"].suggest(EXAMPLE.schema, 1_000, 1.0)
-    panel = AnalystPanel.of(mechanism, EXAMPLE.schema, 1_000, Budget.of(1, "1e-6"), 30)
+    mechanism = MECHANISMS["dp_gan"].suggest(EXAMPLE.schema, 20_000, 1.0)
+    panel = AnalystPanel.of(mechanism, EXAMPLE.schema, 20_000, Budget.of(1, "1e-6"), 30)
     assert re.fullmatch(r"20 simulated analysts of each kind would take about \d+ minutes\.", panel.problem)
     points = tuple(
         SweepPoint(mechanism="pmse", epsilon=epsilon, bands={}, table=None, no_analysts=reason)

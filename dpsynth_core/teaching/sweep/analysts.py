@@ -89,12 +89,13 @@ class AnalystPanel:
         if count_cells_of(mechanism, schema, test, n, per_row.epsilon) is not None:
             each = min(max(ANALYSED_ROWS // n, MIN_QUICK), MAX_QUICK)
             return cls(mechanism=mechanism, budget=budget, test=test, each=each, seconds=0.0)
-        pair_seconds = 2 * mechanism.plan(schema, n, per_row).seconds_again
-        each, problem = min(max_analysts, int(PATIENCE / pair_seconds)), ""
-        if max_analysts and PATIENCE / pair_seconds < MIN_ANALYSTS:
-            duration = _duration(MIN_ANALYSTS * pair_seconds)
+        plan = mechanism.plan(schema, n, per_row)
+        pair_seconds, affordable = 2 * plan.seconds_again, int((PATIENCE - plan.starting) / (2 * plan.seconds_again))
+        each, problem = min(max_analysts, affordable), ""
+        if max_analysts and affordable < MIN_ANALYSTS:
+            duration = _duration(plan.starting + MIN_ANALYSTS * pair_seconds)
             each, problem = 0, f"{MIN_ANALYSTS} simulated analysts of each kind would take about {duration}."
-        seconds = each * pair_seconds
+        seconds = plan.starting + each * pair_seconds if each else 0.0
         return cls(mechanism=mechanism, budget=budget, test=test, each=each, seconds=seconds, problem=problem)
 
     def rates(self, private: PrivateTable, seed: int, progress: Progress = no_progress) -> dict[str, Band]:

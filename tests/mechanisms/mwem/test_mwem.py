@@ -173,7 +173,7 @@ def test_too_many_cells_are_refused_with_their_number_before_anything_is_allocat
         MWEM().fit(table, noise)
     assert str(8**20) in str(caught.value)
     assert f"{MAX_CELLS:,}" in str(caught.value)
-    assert "private_pgm" in str(caught.value)
+    assert "Private-PGM" in str(caught.value)
     assert noise.charges == ()
 
 
