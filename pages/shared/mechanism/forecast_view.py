@@ -24,7 +24,7 @@ BASIS = (
     "The app simulated three tables with your columns and number of rows, whose columns are unrelated, related "
     "moderately and related strongly, and ran this mechanism on them. No row of your table was looked at and nothing "
     "was spent. Your table may be easier or harder: in our tests with Private-PGM, the true error was within a factor "
-    "of 2.1 of such a range."
+    "of 2.7 of such a range."
 )
 
 
