@@ -10,13 +10,18 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import minimize
+from scipy.optimize import minimize, nnls
 
 import dpsynth_core as dp
 from dpsynth_core.mechanisms.partition.axis import Axis
 from dpsynth_core.mechanisms.private_pgm.binned_columns import group_bins
 from dpsynth_core.mechanisms.private_pgm.bins import Bins, adaptive_bins, passes_needed
-from dpsynth_core.mechanisms.private_pgm.denoise import CoarseCounts, category_counts, ordered_counts
+from dpsynth_core.mechanisms.private_pgm.denoise import (
+    CoarseCounts,
+    category_counts,
+    nonnegative_solution,
+    ordered_counts,
+)
 from dpsynth_core.mechanisms.simplex import project_to_simplex
 
 noisy_counts = st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=40).map(np.array)
@@ -210,3 +215,14 @@ def test_a_spike_has_a_bin_to_itself_and_an_empty_stretch_few(std: float) -> Non
     at = int(np.searchsorted(bins.edges, 120, side="right")) - 1
     assert bins.edges[at : at + 2].tolist() == [120, 121]
     assert np.count_nonzero(bins.edges > 180) <= 8
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_least_squares_without_negative_counts_agrees_with_scipy(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, 60))
+    parts = rng.random((int(rng.integers(1, 90)), size)) * rng.uniform(0, 3)
+    weights = np.concatenate([np.eye(size) * rng.uniform(0.1, 3), parts, np.full((1, size), rng.uniform(0, 100))])
+    wanted = rng.normal(rng.normal(), rng.uniform(0.1, 30), len(weights))
+    found = nonnegative_solution(weights.T @ weights, weights.T @ wanted)
+    np.testing.assert_allclose(found, nnls(weights, wanted, maxiter=50 * size)[0], rtol=1e-8, atol=1e-8)
