@@ -21,8 +21,10 @@ PIECE_PENALTY = 2.0
 
 PATIENCE = 3
 """Times that all bins which are on the wrong side change it although they have not become fewer; then one at a time."""
-ROUNDING_ERROR = 1e-12
+ROUNDING_ERROR = 1e-10
 """Relative to the largest value, what counts as negative."""
+MAX_PIVOTS = 100
+"""Corrections of the guess, beside one for each bin: rounding could make it go round in circles, noise cannot."""
 SUM_STDS = 1e-2
 """Noise of the public number of rows, in units of a bin's: next to none."""
 
@@ -102,14 +104,15 @@ def nonnegative_solution(gram: FloatArray, wanted: FloatArray) -> FloatArray:
     """
     free = np.ones(len(wanted), dtype=bool)
     fewest, patience = len(wanted) + 1, PATIENCE
-    while True:
+    x = np.zeros(len(wanted))
+    for _ in range(MAX_PIVOTS + len(wanted)):
         x = np.zeros(len(wanted))
         x[free] = np.linalg.solve(gram[np.ix_(free, free)], wanted[free])
         slope = gram @ x - wanted
         wrong = np.where(free, x < -ROUNDING_ERROR * np.abs(x).max(), slope < -ROUNDING_ERROR * np.abs(wanted).max())
         count = int(wrong.sum())
         if not count:
-            return np.maximum(x, 0.0)
+            break
         if count < fewest:
             fewest, patience = count, PATIENCE
         elif patience:
@@ -117,6 +120,7 @@ def nonnegative_solution(gram: FloatArray, wanted: FloatArray) -> FloatArray:
         else:  # Murty's rule, which always ends.
             wrong[: np.flatnonzero(wrong)[-1]] = False
         free ^= wrong
+    return np.maximum(x, 0.0)
 
 
 def _piecewise_constant(values: FloatArray, widths: FloatArray, penalty: float) -> FloatArray:
