@@ -1,11 +1,15 @@
 """Type I error of the calibrated Mann-Whitney test, over the cells of ``benchmarks.discovery_risk``.
 
     python -m benchmarks.calibrated_level --results level.csv [--cells 100] [--releases 400] [--mechanisms kd_grid,...]
+    python -m benchmarks.calibrated_level --results level.csv --fresh fresh.csv [--releases 600]
 
 In every cell the test is tried on releases, of tables without a difference, that leave something to test: 100 of them,
 and 100 more each time, up to ``--releases``, as long as the interval of its rate of false reports reaches above 0.07.
 The rate is that among its answers; how often it said that it cannot tell is kept beside it. What is finished is
 appended to the file at once and is not run again.
+
+The largest of many rates is large by chance too. With ``--fresh``, the cells whose rate is above 0.07 are tried once
+more, on releases that have nothing in common with the first ones, each of which the test is asked about.
 """
 
 from __future__ import annotations
@@ -78,25 +82,40 @@ class CalibratedResult:
     """Processor time."""
 
     @property
+    def cell(self) -> GridCell:
+        return GridCell(mechanism=self.mechanism, shape=self.shape, share=self.share, n=self.n, epsilon=self.epsilon)
+
+    @property
     def type_one(self) -> Proportion:
         """Of the releases with an answer."""
         return Proportion(count=self.reported, reps=self.answered)
 
 
-def run_calibrated(cell: GridCell, repetitions: int) -> CalibratedResult:
+FIRST, FRESH = 2, 3
+"""Streams of random numbers: of the releases that are tried first, and of those that nothing has been learnt from."""
+
+
+def run_calibrated(cell: GridCell, repetitions: int, *, fresh: bool = False) -> CalibratedResult:
     """The test on releases of tables without a difference that leave something to test.
 
-    More are drawn, up to so many, as long as the interval of the rate reaches above what is allowed.
+    More are drawn, up to so many, as long as the interval of the rate reaches above what is allowed. Fresh releases are
+    drawn all at any rate, and the test is asked about every one.
     """
-    rng, started = rng_of(cell, 2), time.process_time()
-    tried = _counted_pvalues if cell.mechanism in COUNTED else _run_pvalues
+    rng, started = rng_of(cell, FRESH if fresh else FIRST), time.process_time()
+
+    def tried(cell: GridCell, wanted: int, rng: np.random.Generator) -> _Tried:
+        if cell.mechanism in COUNTED:
+            return _counted_pvalues(cell, wanted, rng)
+        return _run_pvalues(cell, wanted, rng, far=1.0 if fresh else FAR)
+
     reported = answered = tested = releases = asked = 0
     while tested < repetitions:
         found = tried(cell, min(BATCH, repetitions), rng)
         reported, tested = reported + int((found.pvalues <= ALPHA).sum()), tested + len(found.pvalues)
         answered, releases = answered + int((~np.isnan(found.pvalues)).sum()), releases + found.drawn
         asked += found.asked
-        if not len(found.pvalues) or Proportion(count=reported, reps=answered).high <= CALIBRATED_MAX:
+        settled = not fresh and Proportion(count=reported, reps=answered).high <= CALIBRATED_MAX
+        if settled or not len(found.pvalues):
             break
     seconds = time.process_time() - started
     counts = {"reported": reported, "answered": answered, "tested": tested, "releases": releases, "asked": asked}
@@ -134,7 +153,7 @@ def _counted_pvalues(cell: GridCell, wanted: int, rng: np.random.Generator) -> _
     )
 
 
-def _run_pvalues(cell: GridCell, wanted: int, rng: np.random.Generator) -> _Tried:
+def _run_pvalues(cell: GridCell, wanted: int, rng: np.random.Generator, *, far: float) -> _Tried:
     """The same where the mechanism must run, by the test as it is; releases with nothing to test are left out.
 
     One test takes hundreds of runs, so it is asked about the releases whose groups lie furthest apart, in which false
@@ -149,12 +168,12 @@ def _run_pvalues(cell: GridCell, wanted: int, rng: np.random.Generator) -> _Trie
             simulators.append(simulator_of(release, test, table, workers=1))
     statistics = np.array([float(simulator.statistics[0]) for simulator in simulators])
     order = np.argsort(-np.abs(statistics - statistics.mean())) if len(statistics) else np.empty(0, dtype=int)
-    far, others = order[: math.ceil(FAR * len(order))], rng.permutation(order[math.ceil(FAR * len(order)) :])
+    furthest, others = order[: math.ceil(far * len(order))], rng.permutation(order[math.ceil(far * len(order)) :])
     pvalues = np.ones(len(simulators))
-    asked = [*far, *others[: math.ceil(CHECKED * len(others))]]
+    asked = [*furthest, *others[: math.ceil(CHECKED * len(others))]]
     for i in asked:
         pvalues[i] = _low_pvalue(simulators[i], rng)
-    if (pvalues[asked[len(far) :]] <= ALPHA).any():
+    if (pvalues[asked[len(furthest) :]] <= ALPHA).any():
         rest = others[math.ceil(CHECKED * len(others)) :]
         pvalues[rest] = [_low_pvalue(simulators[i], rng) for i in rest]
         asked += rest.tolist()
@@ -195,6 +214,14 @@ def calibrated_summary(results: Sequence[CalibratedResult]) -> str:
     return "\n".join(lines)
 
 
+def _above(results: Sequence[CalibratedResult], path: Path) -> list[GridCell]:
+    """Cells whose rate is above what is allowed, but for those with fresh releases already."""
+    done = {one.cell for one in load_calibrated(path)}
+    return [
+        one.cell for one in results if one.answered and one.type_one.estimate > CALIBRATED_MAX and one.cell not in done
+    ]
+
+
 def main() -> None:
     """Run cells that are not finished yet, then say what holds."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -202,7 +229,13 @@ def main() -> None:
     parser.add_argument("--cells", type=int, default=10**6, help="how many more to run")
     parser.add_argument("--releases", type=int, default=400, help="tried in a cell at most")
     parser.add_argument("--mechanisms", default=",".join(COUNTED))
+    parser.add_argument("--fresh", type=Path, help="a CSV file for fresh releases of the cells above 0.07")
     chosen = parser.parse_args()
+    if chosen.fresh:
+        for cell in _above(list(load_calibrated(chosen.results)), chosen.fresh):
+            append(chosen.fresh, run_calibrated(cell, chosen.releases, fresh=True))
+        print(calibrated_summary(list(load_calibrated(chosen.fresh))))
+        return
     for cell in unfinished(chosen.results, CalibratedResult, chosen.mechanisms)[: chosen.cells]:
         append(chosen.results, run_calibrated(cell, chosen.releases))
     print(calibrated_summary(list(load_calibrated(chosen.results))))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeVar
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dpsynth_core.charts.runs import series_chart
 from dpsynth_core.charts.theme import Chart
@@ -155,7 +156,13 @@ def show_task(task: Task, *, key: str, private: bool = False) -> None:
         _watch(task, key=key, private=private, parts=len(task.job.parts))
     elif task.uncollected:
         st.rerun()  # it ended while this page was being drawn, and the page begins by collecting
-    elif task.job.state == "cancelled":
+    else:
+        _show_end(task)
+
+
+def _show_end(task: Task) -> None:
+    """How work ended that did not finish."""
+    if task.job.state == "cancelled":
         st.info(f"{task.title} was cancelled.", icon=":material/cancel:")
         if task.abandoned:
             st.text("This page was closed or lost its connection, so the app stopped the work.")
@@ -170,11 +177,15 @@ def _watch(task: Task, *, key: str, private: bool, parts: int) -> None:
     job = task.job
     if not task.active or len(job.parts) > parts:
         st.rerun()
-    with st.container(border=True):
+    shown = st.empty()
+    with shown.container(border=True):
         st.progress(job.done, text=f"{job.stage} · {job.done:.0%}")
         st.caption(elapsed(job.seconds, task.expected))
-        offer_cancel(task, key=key)
-        show_series(task, key=key, private=private)
+        cancelled = offer_cancel(task, key=key)
+        if not cancelled:
+            show_series(task, key=key, private=private)
+    if cancelled:
+        _say_at_once(task, shown)
 
 
 @st.fragment(run_every=LOOK_AT_QUEUE_EVERY)
@@ -183,19 +194,31 @@ def _wait_in_queue(task: Task, *, key: str) -> None:
     queue = task.queue
     if not queue:
         st.rerun()
-    with st.container(border=True):
+    shown = st.empty()
+    with shown.container(border=True):
         st.info(queue, icon=":material/hourglass_top:")
         note = " If you cancel now, nothing is charged." if task.paid else ""
         st.caption(f"This server runs at most {MAX_RUNNING} at once; yours starts when its turn comes.{note}")
-        offer_cancel(task, key=key)
+        cancelled = offer_cancel(task, key=key)
+    if cancelled:
+        _say_at_once(task, shown)
 
 
-def offer_cancel(task: Task, *, key: str) -> None:
-    """A button that stops background work."""
-    if clicked("Cancel", key=f"cancel_{key}", icon=":material/cancel:"):
+def offer_cancel(task: Task, *, key: str) -> bool:
+    """A button that stops background work; whether it was pressed."""
+    pressed = clicked("Cancel", key=f"cancel_{key}", icon=":material/cancel:")
+    if pressed:
         task.cancel()
         task.wait(LOOK_EVERY)
-        st.rerun()
+    return pressed
+
+
+def _say_at_once(task: Task, shown: DeltaGenerator) -> None:
+    """That it has ended, in the place of its progress: a page with many figures takes seconds to be drawn again, which
+    the next look asks for."""
+    if not task.active:
+        with shown.container():
+            _show_end(task)
 
 
 def show_series(task: Task, *, key: str, private: bool) -> None:

@@ -189,7 +189,8 @@ def _show_cell(session: Session, scenario: Scenario, *, key: str) -> None:
 def _show_state(session: Session, task: Task, key: str) -> None:
     if task.active:
         st.progress(task.job.done, text=task.queue or f"{task.job.stage} · {task.job.done:.0%}")
-        offer_cancel(task, key=f"{PLANS}_{key}")
+        if offer_cancel(task, key=f"{PLANS}_{key}"):
+            st.rerun()
     elif task.ended_early:
         why = "was cancelled" if task.job.state == "cancelled" else "failed"
         st.caption(f"{task.title} {why}. Nothing was charged.")
