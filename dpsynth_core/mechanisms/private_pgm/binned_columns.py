@@ -8,11 +8,20 @@ import numpy as np
 
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.mechanisms.private_pgm.allocation import COUNT_COLUMNS, FIND_BINS, Allocation
-from dpsynth_core.mechanisms.private_pgm.bins import CELLS, Bins, FoundBins, adaptive_bins, passes_needed, starting_axis
+from dpsynth_core.mechanisms.private_pgm.bins import (
+    CELLS,
+    Bins,
+    FoundBins,
+    Look,
+    adaptive_bins,
+    passes_needed,
+    starting_axis,
+)
 from dpsynth_core.mechanisms.private_pgm.denoise import CoarseCounts, category_counts, ordered_counts, precision
 from dpsynth_core.mechanisms.private_pgm.estimation import Measurement
 from dpsynth_core.mechanisms.private_pgm.graphical_model import ConditionalTable
 from dpsynth_core.mechanisms.private_pgm.measuring import Measurer
+from dpsynth_core.mechanisms.private_pgm.pieces import averaged_pieces
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.private_rows import PrivateRows, full_counts
 
@@ -101,10 +110,7 @@ def measure_column(
     noisy, std = measurer.histogram(exact, allocation.columns[column.name], COUNT_COLUMNS, rows=n)
     values = noisy.astype(np.float64)
     ordered = column.is_numeric
-    coarser = [
-        CoarseCounts(parts=bins.overlap(look.edges), values=look.counts.astype(np.float64), std=look.std)
-        for look in found.looks
-    ]
+    coarser = [_smoothed(look, bins) for look in found.looks]
     counts = ordered_counts(values, bins.widths, std, n, coarser) if ordered else category_counts(values, std, n)
     max_groups = allocation.groups if ordered else allocation.label_groups
     groups = group_bins(bins, counts, max_groups)
@@ -116,6 +122,11 @@ def measure_column(
     cells = _cells(bins, groups) if max_groups >= CELLS else np.arange(groups.max() + 1)
     levels = _levels(bins, counts, groups, cells)
     return BinnedColumn(bins=bins, counts=counts, groups=groups, std=group_std, levels=levels, cells=cells)
+
+
+def _smoothed(look: Look, bins: Bins) -> CoarseCounts:
+    counts = averaged_pieces(look.counts.astype(np.float64), np.diff(look.edges), look.std)
+    return CoarseCounts(parts=bins.overlap(look.edges), values=counts, std=look.std)
 
 
 def _cells(bins: Bins, groups: IntArray) -> IntArray:

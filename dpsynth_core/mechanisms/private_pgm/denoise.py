@@ -12,13 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsynth_core.arrays import FloatArray
+from dpsynth_core.mechanisms.private_pgm.pieces import averaged_pieces
 from dpsynth_core.mechanisms.simplex import project_to_simplex
 
 SMALL_STDS = 3.0
 """Standard deviations of noise below which a category's own noisy count says little."""
-PIECE_PENALTY = 2.0
-"""Squared error, in units of the noise variance, that one more piece must save: Mallows' criterion."""
-
 PATIENCE = 3
 """Times that all bins which are on the wrong side change it although they have not become fewer; then one at a time."""
 ROUNDING_ERROR = 1e-10
@@ -74,12 +72,12 @@ def ordered_counts(
 ) -> FloatArray:
     """Counts of consecutive bins, followed by whatever has no position among them (missing values).
 
-    Bins are joined into pieces of constant density where one more piece would save less squared error than its noise
-    costs (NoiseFirst, Xu et al. 2013, with Mallows' penalty), by dynamic programming over the last piece. Counts of
-    coarser parts know the sums of many bins far better than the bins do, and correct them by least squares.
+    Bins are smoothed by an average over all ways to cut them into pieces of constant density, so that one that saves
+    less squared error than its noise costs counts for little (after NoiseFirst, Xu et al. 2013). Counts of coarser
+    parts know the sums of many bins far better than the bins do, and correct them by least squares.
     """
     values = _with_sum(noisy, total)
-    values[: len(widths)] = _piecewise_constant(values[: len(widths)], widths, PIECE_PENALTY * std**2)
+    values[: len(widths)] = averaged_pieces(values[: len(widths)], widths, std)
     return project_to_simplex(_with_coarser(values, std, total, coarser) if coarser else values, total)
 
 
@@ -121,22 +119,3 @@ def nonnegative_solution(gram: FloatArray, wanted: FloatArray) -> FloatArray:
             wrong[: np.flatnonzero(wrong)[-1]] = False
         free ^= wrong
     return np.maximum(x, 0.0)
-
-
-def _piecewise_constant(values: FloatArray, widths: FloatArray, penalty: float) -> FloatArray:
-    size = len(values)
-    squares, cross, own = (np.insert(np.cumsum(x), 0, 0.0) for x in (widths**2, values * widths, values**2))
-    best, start = np.zeros(size + 1), np.zeros(size + 1, dtype=np.int64)
-    for end in range(1, size + 1):
-        first = np.arange(end)
-        residual = own[end] - own[first] - (cross[end] - cross[first]) ** 2 / (squares[end] - squares[first])
-        cost = best[first] + residual + penalty
-        start[end] = int(np.argmin(cost))
-        best[end] = cost[start[end]]
-    fitted, end = np.empty(size), size
-    while end:
-        begin = int(start[end])
-        density = (cross[end] - cross[begin]) / (squares[end] - squares[begin])
-        fitted[begin:end] = density * widths[begin:end]
-        end = begin
-    return fitted

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import minimize, nnls
+from scipy.optimize import nnls
 
 import dpsynth_core as dp
 from dpsynth_core.mechanisms.partition.axis import Axis
@@ -22,6 +22,7 @@ from dpsynth_core.mechanisms.private_pgm.denoise import (
     nonnegative_solution,
     ordered_counts,
 )
+from dpsynth_core.mechanisms.private_pgm.pieces import averaged_pieces
 from dpsynth_core.mechanisms.simplex import project_to_simplex
 
 noisy_counts = st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=40).map(np.array)
@@ -65,6 +66,42 @@ def test_a_flat_stretch_comes_out_better_than_by_projection_alone() -> None:
     assert joined < 0.8 * plain
 
 
+def mean_over_all_cuts(noisy: np.ndarray[Any, Any], widths: np.ndarray[Any, Any], std: float) -> np.ndarray[Any, Any]:
+    """One cut after the other, each with its own fit and weight."""
+    total, weighted = 0.0, np.zeros(len(noisy))
+    for cuts in itertools.product([False, True], repeat=len(noisy) - 1):
+        pieces = np.split(np.arange(len(noisy)), 1 + np.flatnonzero(cuts))
+        fits = [widths[own] * (noisy[own] @ widths[own]) / (widths[own] @ widths[own]) for own in pieces]
+        fit = np.concatenate(fits)
+        weight = np.exp(-(np.square(noisy - fit).sum() / std**2 + 2 * len(pieces)) / 2)
+        total, weighted = total + weight, weighted + weight * fit
+    return np.asarray(weighted / total)
+
+
+@given(seed=st.integers(0, 10**6), size=st.integers(1, 9), std=st.floats(0.5, 50))
+def test_smoothing_is_the_weighted_mean_over_all_ways_to_cut(seed: int, size: int, std: float) -> None:
+    rng = np.random.default_rng(seed)
+    noisy, widths = rng.normal(20, 30, size), rng.integers(1, 6, size).astype(float)
+    expected = mean_over_all_cuts(noisy, widths, std)
+    assert averaged_pieces(noisy, widths, std) == pytest.approx(expected, abs=1e-9 * np.abs(noisy).max())
+
+
+@pytest.mark.parametrize("noisy", [np.zeros(12), np.full(12, 1e12), np.array([0.0, 1e9] * 6), np.array([-5.0])])
+def test_smoothing_bears_any_counts(noisy: np.ndarray[Any, Any]) -> None:
+    assert averaged_pieces(noisy, np.ones(len(noisy)), 1e-2) == pytest.approx(noisy, rel=1e-6, abs=1e-6)
+
+
+def test_a_smooth_law_comes_out_better_than_without_smoothing_and_a_jagged_one_no_worse() -> None:
+    bell = 1_000 * np.exp(-(np.linspace(-3, 3, 32) ** 2) / 2)
+    jagged = np.where(np.arange(32) % 2, 2_000.0, 10.0)
+
+    def smoothed(noisy: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return averaged_pieces(noisy, np.ones(32), 100)
+
+    assert mean_error(bell, 100, smoothed) < 0.8 * mean_error(bell, 100, lambda noisy: noisy)
+    assert mean_error(jagged, 100, smoothed) < 1.02 * mean_error(jagged, 100, lambda noisy: noisy)
+
+
 def in_sixteenths(counts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.repeat(np.eye(16), len(counts) // 16, axis=1)
 
@@ -95,26 +132,6 @@ def test_noise_in_empty_parts_takes_few_rows_from_a_crowded_one() -> None:
         assert found.sum() == pytest.approx(3_200)
         taken.append(found[16:].sum())
     assert np.mean(taken) < 300  # fifteen parts with 40 rows each, on average, if all that is negative were cut off
-
-
-def test_pieces_are_the_best_there_are() -> None:
-    """Against every way to cut six bins."""
-    rng = np.random.default_rng(3)
-    values, widths = rng.normal(50, 30, 6), np.array([1.0, 2.0, 1.0, 4.0, 1.0, 1.0])
-    values += (300 - values.sum()) / 6
-    best = np.inf
-    for mask in range(32):
-        ends = [0, *(i + 1 for i in range(5) if mask >> i & 1), 6]
-        cost = 2 * 10.0**2 * (len(ends) - 1)
-        fit = np.empty(6)
-        for low, high in itertools.pairwise(ends):
-            w, v = widths[low:high], values[low:high]
-            density = minimize(lambda d, w=w, v=v: float(((v - d * w) ** 2).sum()), [1.0]).x[0]
-            fit[low:high] = density * w
-            cost += ((v - density * w) ** 2).sum()
-        if cost < best:
-            best, expected = cost, fit
-    np.testing.assert_allclose(ordered_counts(values, widths, 10.0, 300), project_to_simplex(expected, 300), atol=1e-3)
 
 
 def crowded() -> tuple[dp.PrivateTable, Any]:
