@@ -382,7 +382,7 @@ def test_the_regression_follows_the_target() -> None:
     assert not app.exception
     (evaluation,) = evaluations(session_of(app))
     assert "regression of 'group'" in evaluation["regression"].notes[0]
-    assert "explaining group, interval gap" in texts(app)
+    assert "Explaining group, interval gap" in texts(app)
     (outcome,) = (element for element in app.selectbox if element.label == "Outcome")
     assert outcome.value == "group"
     work = session_of(app).work
