@@ -18,6 +18,8 @@ FONT_SIZE = 13
 LINE_HEIGHT = 17
 AXIS_LETTERS = 44
 """Of an axis title in one line, so that it fits under a figure on a narrow screen."""
+HALF_AXIS_LETTERS = 24
+"""The same under one of two figures side by side."""
 SMALL_AXIS_LETTERS = 14
 """The same under one of three small figures side by side."""
 TITLE_LETTERS = 60
