@@ -19,7 +19,7 @@ from dpsynth_core.table.schema import Schema
 
 MAX_BARS = 60
 COMPARED_CELLS = MAX_LABELS = 30
-MAX_TICKS = 6
+MAX_TICKS = 5
 HOVER = "%{customdata}<br>%{y} rows<extra></extra>"
 
 

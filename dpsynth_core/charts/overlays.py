@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from dpsynth_core.arrays import FloatArray
 from dpsynth_core.charts.cells import axis_title, cell_names, tick_text
 from dpsynth_core.charts.palette import CORRELATIONS, DIFFERENCES, ORIGINAL, SHARES, SYNTHETIC
-from dpsynth_core.charts.theme import Chart, new_figure, new_panels, number, plain
+from dpsynth_core.charts.theme import Y_STANDOFF, Chart, new_figure, new_panels, number, plain
 from dpsynth_core.diagnostics.base import Result
 from dpsynth_core.diagnostics.total_variation import coarse, total_variation
 from dpsynth_core.table.column import Column
@@ -30,12 +30,15 @@ def correlation_chart(result: Result) -> Chart | None:
     names = list(dict.fromkeys([*table["first"], *table["second"]]))
     if not names:
         return None
+    # A lower triangle, as for pairs: the first column has no row of its own, and the last none below it.
     grids = [
-        table.pivot(index="second", columns="first", values=which).reindex(index=names, columns=names).to_numpy()
+        table.pivot(index="second", columns="first", values=which)
+        .reindex(index=names[1:], columns=names[:-1])
+        .to_numpy()
         for which in ("original", "synthetic", "difference")
     ]
     labels = [plain(name) for name in names]
-    figure = _triptych(grids, labels, labels, unit="correlation", high=1, max_difference=1)
+    figure = _triptych(grids, labels[:-1], labels[1:], unit="correlation", high=1, max_difference=1)
     _name_axes(figure, "column", "column")
     alt = "Correlations in the original, in the synthetic table, and their difference."
     known = table[table["difference"].notna()]
@@ -112,7 +115,7 @@ def _triptych(
 def _name_axes(figure: go.Figure, x: str, y: str) -> None:
     """Of a triptych: once for all three panels, which share them."""
     figure.update_xaxes(title={"text": x, "standoff": 6}, col=2)
-    figure.update_yaxes(title={"text": y, "standoff": 6}, col=1)
+    figure.update_yaxes(title={"text": y, "standoff": Y_STANDOFF}, col=1)
 
 
 def ecdf_chart(original: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, name: str) -> Chart:

@@ -11,7 +11,7 @@ from dpsynth_core.arrays import FloatArray
 from dpsynth_core.charts.cells import axis_title, cell_codes, cell_names
 from dpsynth_core.charts.columns import show_ticks
 from dpsynth_core.charts.palette import GOOD, ORIGINAL, REFERENCE, SYNTHETIC
-from dpsynth_core.charts.theme import Chart, new_figure, new_panels, plain
+from dpsynth_core.charts.theme import Y_STANDOFF, Chart, new_figure, new_panels, plain
 from dpsynth_core.diagnostics.total_variation import coarse
 from dpsynth_core.inference.comparison_power import ComparisonPower
 from dpsynth_core.inference.discovery_risk import DiscoveryRisk
@@ -152,7 +152,7 @@ def _group_panels(panels: Sequence[tuple[str, str, pd.DataFrame]], comparison: G
     show_ticks(figure, column, names, max(1, len(names) // 5))
     figure.update_xaxes(title={"text": axis_title(column), "standoff": 6})
     figure.update_yaxes(tickformat=".0%", range=[0, frame["share"].max() * 1.05 or 1.0])
-    figure.update_yaxes(title={"text": "share of the group", "standoff": 6}, col=1)
+    figure.update_yaxes(title={"text": "share of the group", "standoff": Y_STANDOFF}, col=1)
     figure.update_layout(legend={"y": -0.3, "yanchor": "top"})
     alt = f"Distributions of {comparison.value.name} in the two groups of {comparison.group.name}: {', '.join(titles)}."
     return Chart(figure=figure, table=frame, alt=alt)

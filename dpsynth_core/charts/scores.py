@@ -146,7 +146,7 @@ def distance_chart(results: Mapping[str, Result]) -> Chart:
     noise = float(scores["pure noise"])
     marks = {"two halves of the original": float(scores["two halves of the original"]) / noise, "pure noise": 1.0}
     chance = first.tables["chance"]["MMD by chance"] / noise
-    figure = new_figure(x_title=f"{first.scale.name} (0: the tables agree)", y_title="", height=150 + 30 * len(known))
+    figure = new_figure(x_title=f"{first.scale.name} (0: equal)", y_title="", height=150 + 30 * len(known))
     box = {"x": chance, "y": ["by chance"] * len(chance), "orientation": "h", "boxpoints": False, "showlegend": False}
     hover = "two tables from one distribution: %{x:.3g}<extra></extra>"
     figure.add_box(marker={"color": REFERENCE}, hovertemplate=hover, **box)

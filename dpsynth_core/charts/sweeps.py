@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from dpsynth_core.charts.cells import axis_title, cell_names, cell_shares
 from dpsynth_core.charts.columns import COMPARED_CELLS, add_share_bars, compare_chart, show_ticks
 from dpsynth_core.charts.palette import FRESH_SAMPLE, GOOD, REFERENCE, line_style, mechanism_style, rgba
-from dpsynth_core.charts.theme import FONT_SIZE, Chart, add_band, new_figure, new_panels, number, plain
+from dpsynth_core.charts.theme import FONT_SIZE, Y_STANDOFF, Chart, add_band, new_figure, new_panels, number, plain
 from dpsynth_core.diagnostics.total_variation import coarse, total_variation
 from dpsynth_core.mechanisms import MECHANISMS
 from dpsynth_core.table.schema import Schema
@@ -107,7 +107,7 @@ def _peek(table: pd.DataFrame | None) -> str:
 def _scale(figure: go.Figure, aspect: str, row: int) -> None:
     kind = ASPECTS[aspect]
     scale = {"rangemode": "tozero", "nticks": 4, "tickformat": ".0%" if kind.percent else None}
-    figure.update_yaxes(title={"text": kind.unit, "standoff": 6}, row=row, col=1, **scale)
+    figure.update_yaxes(title={"text": kind.unit, "standoff": Y_STANDOFF}, row=row, col=1, **scale)
 
 
 def _sentence(swept: SweepResult, aspect: str) -> str:
@@ -144,7 +144,7 @@ def multiples_chart(
     figure.update_xaxes(tickangle=0, showgrid=False)
     figure.update_yaxes(range=[0, top * 1.05 or 1.0], tickformat=".0%")
     figure.update_xaxes(title={"text": axis_title(column), "standoff": 6}, row=rows, col=1)
-    figure.update_yaxes(title={"text": "share of rows", "standoff": 6}, col=1)
+    figure.update_yaxes(title={"text": "share of rows", "standoff": Y_STANDOFF}, col=1)
     frame = pd.DataFrame({"value": names, "original": first} | {f"synthetic, ε {e:g}": s for e, s in shares.items()})
     apart = ", ".join(f"{total_variation(first, s):.0%} of rows at epsilon {e:g}" for e, s in shares.items())
     return Chart(figure=figure, table=frame, alt=f"{name} in original and synthetic tables, which differ by {apart}.")

@@ -18,12 +18,23 @@ FONT_SIZE = 13
 LINE_HEIGHT = 17
 AXIS_LETTERS = 44
 """Of an axis title in one line, so that it fits under a figure on a narrow screen."""
+HALF_AXIS_LETTERS = 24
+"""The same under one of two figures side by side."""
 SMALL_AXIS_LETTERS = 14
 """The same under one of three small figures side by side."""
 TITLE_LETTERS = 60
 """That fit side by side over all panels of a figure on a page at 150% zoom."""
 MAX_LABEL = 28
-AXIS: dict[str, Any] = {"automargin": True, "gridcolor": "rgba(128,128,128,0.25)", "zeroline": False}
+Y_STANDOFF = 12
+"""Pixels between the title of a vertical axis and the widest of its labels."""
+AXIS: dict[str, Any] = {
+    "automargin": True,
+    "gridcolor": "rgba(128,128,128,0.25)",
+    "zeroline": False,
+    # 1,000 and 10,000 beside each other, not 1000 and 10k.
+    "separatethousands": True,
+    "minexponent": 6,
+}
 STYLE: dict[str, Any] = {
     "margin": {"l": 8, "r": 8, "t": 36, "b": 8},
     "font": {"size": FONT_SIZE},
@@ -60,7 +71,7 @@ def new_figure(*, x_title: str, y_title: str, height: int = 260, **layout: Any) 
     """An empty figure in the common style; axis titles are mandatory."""
     axes = {
         "xaxis": {**AXIS, "title": {"text": wrapped(x_title, AXIS_LETTERS), "standoff": 10}},
-        "yaxis": {**AXIS, "title": {"text": y_title, "standoff": 6}},
+        "yaxis": {**AXIS, "title": {"text": y_title, "standoff": Y_STANDOFF}},
     }
     figure = go.Figure(layout={**STYLE, **axes, "height": height})
     if layout:

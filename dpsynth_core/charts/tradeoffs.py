@@ -12,7 +12,7 @@ from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.charts.cells import axis_title, cell_names
 from dpsynth_core.charts.columns import show_ticks
 from dpsynth_core.charts.palette import COLORWAY, ORIGINAL, REFERENCE, SYNTHETIC, SYNTHETIC_PATTERN, rgba
-from dpsynth_core.charts.theme import Chart, new_figure, number, plain
+from dpsynth_core.charts.theme import HALF_AXIS_LETTERS, Chart, new_figure, number, plain, wrapped
 from dpsynth_core.mechanisms.partition.model import PartitionModel
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.private_table import PrivateTable
@@ -95,7 +95,9 @@ def neighbours_chart(shown: NeighbourDemonstration) -> Chart:
     frame["with the row"], frame["without it"] = (
         np.histogram(sample, edges)[0] / len(sample) for sample in (shown.with_row, shown.without)
     )
-    figure = new_figure(x_title=STATISTIC, y_title="share of runs", height=300, barmode="overlay")
+    figure = new_figure(
+        x_title=wrapped(STATISTIC, HALF_AXIS_LETTERS), y_title="share of runs", height=300, barmode="overlay"
+    )
     for name, colour, pattern in (("with the row", COLORWAY[3], ""), ("without it", REFERENCE, SYNTHETIC_PATTERN)):
         figure.add_bar(
             x=(edges[:-1] + edges[1:]) / 2,

@@ -247,6 +247,6 @@ def _reading(original: _Effect, synthetic: _Effect) -> str:
     if was and now and (original.effect > 0.5) != (synthetic.effect > 0.5):
         return f"{effects}: both tables show a difference, but in opposite directions."
     if was != now:
-        lost = "the difference in the original is lost" if was else "the synthetic table shows one that is not there"
-        return f"{effects}: {lost}, at the 5% level."
+        alone = "original" if was else "synthetic"
+        return f"{effects}: only the {alone} table shows a difference at the 5% level."
     return f"{effects}: {'both tables show a difference' if was else 'neither table shows a difference'}."

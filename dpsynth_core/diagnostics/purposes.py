@@ -92,6 +92,11 @@ class FitnessLine:
         """The whole line."""
         return f"{self.answer}: {self.reason}"
 
+    @property
+    def sentence(self) -> str:
+        """The reason where it stands by itself, beside the answer."""
+        return self.reason[:1].upper() + self.reason[1:]
+
 
 def fitness_lines(evaluation: Evaluation, purposes: Sequence[str] = ()) -> tuple[FitnessLine, ...]:
     """What a table is good for, one line each; all purposes if none is named."""
@@ -105,8 +110,20 @@ def overall(lines: Sequence[FitnessLine]) -> str:
         titles = [PURPOSES[line.purpose].title for line in lines if line.fitness == fitness]
         if titles:
             lead = LEADS[fitness] if not parts else LEADS[fitness].lower()
-            parts.append(f"{lead} {', '.join(titles)}")
+            parts.append(f"{lead} {_listed(titles)}")
     return f"{'; '.join(parts)}." if parts else ""
+
+
+def _listed(titles: Sequence[str]) -> str:
+    """As people enumerate.
+
+    Example:
+        >>> _listed(["teaching"]), _listed(["teaching", "totals and shares", "comparing groups"])
+        ('teaching', 'teaching, totals and shares, and comparing groups')
+    """
+    *first, last = titles
+    between = ", and " if len(first) > 1 or any(" and " in title for title in first) else " and "
+    return f"{', '.join(first)}{between}{last}" if first else last
 
 
 def _line(key: str, evaluation: Evaluation) -> FitnessLine:
@@ -149,11 +166,11 @@ def _variety(result: Result) -> tuple[Fitness, str]:
     if share == 1:
         return (
             fitness,
-            f"every kind of value that has at least {KIND_ROWS} original rows occurs (labels, missing values, ranges).",
+            f"every kind of value with at least {KIND_ROWS} original rows (label, missing value, range) occurs.",
         )
     return fitness, (
-        f"{found:,} of the {present:,} kinds of values of {column} that have at least {KIND_ROWS} original rows occur "
-        "(labels, missing values, ranges)."
+        f"of the {present:,} kinds of values of {column} with at least {KIND_ROWS} original rows (labels, missing "
+        f"values, ranges), {found:,} {'occurs' if found == 1 else 'occur'}."
     )
 
 

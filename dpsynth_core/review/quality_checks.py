@@ -167,7 +167,7 @@ def _nearest(evidence: Evidence | None) -> ChecklistItem:
     item = ChecklistItem(
         key="nearest",
         group="Sanity check",
-        title="Synthetic rows do not repeat original ones",
+        title="No more copies of original rows than by chance",
         asked="no closer than fresh rows",
         measured="not looked at",
         state="open",

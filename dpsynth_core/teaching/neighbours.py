@@ -27,7 +27,7 @@ from dpsynth_core.table.encoding import codec_for
 from dpsynth_core.table.private_table import PrivateTable
 from dpsynth_core.table.schema import Schema
 
-STATISTIC = "expected synthetic rows in this row's cell"
+STATISTIC = "synthetic rows expected in this cell"
 """What is looked at: the smallest cell that the row falls into."""
 MIN_RUNS = 20
 RUNS: dict[str, int] = {"perturbed_histogram": 1_000, "smoothed_histogram": 1_000, "kd_grid": 500, "kd_tree": 200}

@@ -361,14 +361,14 @@ def test_the_page_answers_what_the_table_is_good_for() -> None:
     app = diagnostics(session)
     told = texts(app)
     (evaluation,) = evaluations(session)
-    assert all(line.reason in told for line in fitness_lines(evaluation))
+    assert all(line.sentence in told for line in fitness_lines(evaluation))
     assert "The original table shows" in told, "the groups of one's own table, with the test on each"
     assert "The synthetic table shows" in told
     app.multiselect(key="purposes").set_value(["totals", "groups"]).run()
     assert session_of(app).work.purposes == ("totals", "groups")
     (evaluation,) = evaluations(session_of(app))
     lines = fitness_lines(evaluation, ["totals", "groups"])
-    assert all(line.reason in texts(app) for line in lines)
+    assert all(line.sentence in texts(app) for line in lines)
     assert any(f"**{overall(lines)}**" == element.value for element in app.markdown)
     app.switch_page("pages/3_Synthesize.py").run()
     app.switch_page("pages/4_Diagnostics.py").run()
@@ -382,7 +382,7 @@ def test_the_regression_follows_the_target() -> None:
     assert not app.exception
     (evaluation,) = evaluations(session_of(app))
     assert "regression of 'group'" in evaluation["regression"].notes[0]
-    assert "explaining group, interval gap" in texts(app)
+    assert "Explaining group, interval gap" in texts(app)
     (outcome,) = (element for element in app.selectbox if element.label == "Outcome")
     assert outcome.value == "group"
     work = session_of(app).work

@@ -408,7 +408,7 @@ def test_what_diagnostics_has_found_is_evidence_at_once_and_is_not_computed_agai
         result = found().evaluation[diagnostic]
         assert f"{VERDICT_WORDS[result.verdict]}. {statement(result)}" in answer[key].evidence
         assert answer[key].evidence in shown
-    assert all(use.reason in shown for use in fitness_lines(found().evaluation))
+    assert all(use.sentence in shown for use in fitness_lines(found().evaluation))
     again = gather(session.work.private, EvidenceRequest(outcome=made(), evaluation=found().evaluation))  # type: ignore[arg-type]
     assert again.evaluation is found().evaluation
 

@@ -28,12 +28,15 @@ from tests.waiting.browser import (
     state_the_rest,
     upload,
     use,
+    write,
 )
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 Visit = Callable[[], Page]
 LONG = 3 * MINUTE
+HIGHEST = 5
+"""Place of the editor's column of largest possible values."""
 
 
 def patients(rows: int = 3_000, seed: int = 4) -> pd.DataFrame:
@@ -74,6 +77,30 @@ def set_epsilon(page: Page, epsilon: str) -> Page:
 
 
 # Before epsilon is spent
+
+
+def test_total_and_first_run_do_not_both_propose_all_of_it(visit: Visit) -> None:
+    page = release_with(visit(), csv_of("age", "weight"))
+    expect(page.get_by_role("spinbutton", name="Total epsilon")).to_have_value("1.00")
+    go(page, "Mechanism")
+    proposed = quiet(page).get_by_role("slider").first
+    expect(proposed).to_have_attribute("aria-valuetext", "0.5")
+    expect(page.get_by_text("No account is open yet. The Data page proposes a total of ε 1")).to_be_visible()
+    go(page, "Data")
+    press(page, "Open the account")
+    spent(page, "0 of 1")
+    go(page, "Mechanism")
+    expect(proposed).to_have_attribute("aria-valuetext", "0.5")
+    expect(quiet(page).get_by_text("The account has ε 1 left.")).to_be_visible()
+    press(page, "Next: synthesize")
+    press(page, "Synthesize")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("button", name="Spend it and run")).to_be_visible()
+    expect(dialog.get_by_text("Spend the whole budget?")).to_have_count(0)
+    use(dialog.get_by_role("button", name="Spend it and run"))
+    expect(page.get_by_role("heading", name="The synthetic table")).to_be_visible(timeout=LONG)
+    spent(page, "0.5 of 1")
+    expect(quiet(page).get_by_role("button", name="Synthesize", exact=True)).to_be_enabled()
 
 
 def test_the_dialog_says_that_all_is_spent_and_that_the_guarantee_is_void_and_release_names_delta(visit: Visit) -> None:
@@ -188,6 +215,47 @@ def test_a_better_release_of_ones_own_table_reads_better_and_says_so_on_every_pa
     candidates = quiet(page).locator("details").filter(has_text="Compare the releases, check by check (2)").last
     for number in (1, 2):
         expect(candidates.get_by_text(re.compile(f"^{number}: ")).first).to_be_visible()
+
+
+def test_every_verdict_of_visible_differences_says_why_and_what_would_help(visit: Visit) -> None:
+    page = press(visit(), "Use my own table")
+    page.set_default_timeout(LONG)
+    expect.set_options(timeout=LONG)
+    use(quiet(page).get_by_role("checkbox", name="This file holds only public or simulated data."), "Space")
+    upload(quiet(page), "patients.csv", csv_text(patients(rows=400, seed=2)[["charges", "sex", "age", "smoker"]]))
+    expect(page.get_by_text("patients.csv: 400 rows, 4 columns")).to_be_visible()
+    write(page, row=0, column=HIGHEST, text="20")  # one in three charges is above
+    press(page, "Next: choose a mechanism")
+    set_epsilon(page, "0.1")
+    press(page, "Next: synthesize")
+    press(page, "Synthesize")
+    press(page, "Next: see how good it is")
+    finished(page)
+    expect(page.get_by_text("What would help most?", exact=True)).to_be_visible()
+    panels = panels_of(quiet(page))
+    assert list(panels) == [kind.title for kind in DIAGNOSTICS.values()]
+    bad = {title: text for title, text in panels.items() if re.search("(Visible differences|Far apart)$", text, re.M)}
+    assert {DIAGNOSTICS["marginals"].title, DIAGNOSTICS["pairs"].title} <= set(bad)
+    for title, text in panels.items():
+        assert ("\nWhy?\n" in text) == (title in bad), title
+    for title, text in bad.items():
+        assert re.search(r"[\d.]+% of the rows would have to move to another cell", text), title
+        assert re.search(r"About [\d.]+% (is what noise does|comes from)", text), title
+        assert re.search(r"would help most: the forecast for .* is [\d.]+% on average, instead of [\d.]+%", text), title
+    clipped = re.compile(r"([\d.]+)% of the original's values of charges lie outside the declared range")
+    found = [float(share) for text in bad.values() for share in clipped.findall(text)]
+    assert found
+    assert all(20 < share < 60 for share in found)
+    # The table of changes has a figure for each of them.
+    for change in ("Epsilon 0.2 instead of 0.1", "2 columns like these instead of 4"):
+        expect(page.get_by_test_id("stDataFrame").get_by_text(change, exact=True).first).to_be_attached()
+
+
+def panels_of(page: Page) -> dict[str, str]:
+    """What each diagnostic says, by its title."""
+    titles = [kind.title for kind in DIAGNOSTICS.values()]
+    parts = re.split(f"^({'|'.join(map(re.escape, titles))})$", page.get_by_test_id("stMain").inner_text(), flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 # For teachers

@@ -108,8 +108,9 @@ class KDTree(Mechanism):
         columns = len(schema.columns)
         share = round(columns / (columns + 4), 2)
         reason = (
-            f"Columns: {columns}. So {share:.0%} of epsilon goes to finding the boxes: the more columns, the more "
-            "there is to find. Depth needs no tuning, because this rule's noise does not grow with it."
+            f"With {columns} {'column' if columns == 1 else 'columns'}, {share:.0%} of epsilon goes to finding the "
+            "boxes: the more columns, the more there is to find. Depth needs no tuning, because this rule's noise does "
+            "not grow with it."
         )
         return cls(split_share=share, reason=reason)
 

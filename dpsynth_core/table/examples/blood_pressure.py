@@ -22,7 +22,7 @@ BLOOD_PRESSURE = Example(
     key="blood_pressure",
     title="Blood pressure of adults (simulated)",
     summary="Age, sex and blood pressure. With 20,000 rows a private stand-in works well; with 500 it does not.",
-    source="Simulated for this app; round figures of the size that health surveys report.",
+    source="Simulated for this app, with round figures like those that health surveys report.",
     facts={
         "columns": [
             numeric("age", 18, 90, kind="integer", bins=24, unit="years", origin="public knowledge"),

@@ -203,7 +203,7 @@ def show_fitness(lines: Sequence[FitnessLine]) -> None:
         colour, icon = FIT[line.fitness]
         with st.container(horizontal=True, vertical_alignment="center"):
             st.badge(line.answer, icon=icon, color=colour)
-            st.text(line.reason)
+            st.text(line.sentence)
 
 
 def show_changes(session: Session, found: Mapping[RunRecord, Evaluation], columns: tuple[str, ...]) -> None:

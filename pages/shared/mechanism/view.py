@@ -159,7 +159,7 @@ def _card(session: Session, schema: Schema, n: int, key: str) -> None:
     st.caption(f"**Paper:** {kind.paper}")
     with errors_shown("It does not fit this table."):
         plan = settings.plan(schema, n, key=key)
-        cells = f"counts of up to {big_number(plan.cells)} cells, " if kind.counts_cells else ""
+        cells = f"{big_number(plan.cells)} cells at the start, " if kind.counts_cells else ""
         st.caption(f"**Fits this table:** {cells}{duration(settings.seconds(schema, n, key=key))}.")
     chosen = settings.key == key
     st.space("stretch")

@@ -220,10 +220,12 @@ def _line(check: ChecklistItem) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.container(width=90):
             st.badge(label, icon=icon, color=colour)
-        with st.container(width=330):
-            st.markdown(f"**{check.title}**")
-        with st.container(width="stretch"):
-            st.text(check.measured)
+        # What was measured goes below the title, not below the badge, where there is no room beside it.
+        with st.container(width="stretch"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            with st.container(width=330):
+                st.markdown(f"**{check.title}**")
+            with st.container(width="stretch"):
+                st.text(check.measured)
     if check.state in ("warn", "fail"):
         st.text(check.evidence)
 

@@ -63,8 +63,9 @@ def ask_options(session: Session, schema: Schema, n: int) -> None:
         1,
         MAX_ROWS_HELD,
         rows,
-        placeholder=f"{n:,}, as in the original",
-        help="Costs nothing extra with most mechanisms: the rows are drawn from a model that is already paid for.",
+        placeholder=f"{n:,}",
+        help="Left empty: as many as the original has. With most mechanisms, more rows cost nothing extra: they are "
+        "drawn from a model that is already paid for.",
         key=f"rows_{settings.key}_{settings.version}",
     )
     if given != rows:
@@ -75,8 +76,9 @@ def ask_options(session: Session, schema: Schema, n: int) -> None:
             0,
             MAX_SEED,
             settings.seed,
-            placeholder="None: real noise",
-            help="With a seed, the run can be repeated exactly, so it is not private. For teaching only.",
+            placeholder="none",
+            help="Left empty: real noise. With a seed, the run can be repeated exactly, so it is not private. For "
+            "teaching only.",
         )
 
 

@@ -41,7 +41,9 @@ def _histogram(session: Session, public: PublicTable, epsilon: str, as_table: bo
         as_table=as_table,
     )
     scale = measured(2 * public.schema.rows_per_person / float(epsilon))
-    st.markdown(f"Every bar gets its own noise of about **± {scale}** rows, whether it holds many or none.")
+    st.markdown(
+        f"Every bar gets its own noise of about **±\N{NO-BREAK SPACE}{scale}** rows, whether it holds many or none."
+    )
 
 
 def _tree(session: Session, public: PublicTable, epsilon: str, as_table: bool) -> None:

@@ -47,7 +47,7 @@ def show_neighbours(session: Session) -> None:
     with errors_shown("This cannot be shown."):
         config = NeighbourConfig(mechanism=mechanism, epsilon=epsilon, who=who)
         row = watched_row(PrivateTable(public.table, public.schema), config.who)
-        st.caption("This person, and in the other runs somebody from the crowd instead:")
+        st.caption("The person in question. In the other runs, somebody from the crowd stands in for this row:")
         st.dataframe(public.table.iloc[[row]], hide_index=True, alt="The person who is watched", key="person_row")
         found = show_simulation(
             session,
