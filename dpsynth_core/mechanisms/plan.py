@@ -12,6 +12,10 @@ SECONDS_PER_CELL = 3e-8
 """Reading, encoding and counting one cell of the table."""
 SECONDS_PER_MADE_CELL = 4e-8
 """Drawing one cell of the synthetic table from boxes, the fastest of the models."""
+SECONDS_PER_SCORE = 5e-7
+"""Handing one score to an exact selection, which takes them number by number."""
+SECONDS_PER_LISTED_CELL = 3.5e-7
+"""Putting one side of one box into words."""
 SECONDS_TO_START, SECONDS_TO_REPEAT = 0.05, 0.015
 """What a run costs besides: the first one, and any further one in the same process on a small table."""
 
@@ -52,15 +56,24 @@ class Plan:
     made: int = 0
     """Cells of the synthetic table: its rows times columns."""
     seconds_per_made_cell: float = SECONDS_PER_MADE_CELL
+    scores: int = 0
+    """Scores that exact selections draw among, all selections together. Simulated ones take next to no time."""
+    listed: int = 0
+    """Cells of the list of boxes that goes with the first table: boxes times columns."""
 
     @property
     def seconds(self) -> float:
         """Running time to expect, roughly."""
-        return SECONDS_TO_START + self.starting + self._work
+        return self.seconds_of(1)
+
+    def seconds_of(self, runs: int) -> float:
+        """The same for several runs of which only the first compiles and has its boxes listed."""
+        once = SECONDS_TO_START + self.starting + self.listed * SECONDS_PER_LISTED_CELL
+        return once + runs * (self._work + self.scores * SECONDS_PER_SCORE) + (runs - 1) * SECONDS_TO_REPEAT
 
     @property
     def seconds_again(self) -> float:
-        """The same for one more run in the same process."""
+        """The same for one more run in the same process, with simulated noise."""
         return SECONDS_TO_REPEAT + self._work
 
     @property

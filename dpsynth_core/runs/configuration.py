@@ -128,7 +128,7 @@ class RunConfig:
         """How long a run should take, roughly, its estimate of error included; raises where nothing fits."""
         candidates = (self.mechanism,) if self.selection is None else self.selection.candidates
         plans = [one.plan(schema, n, self.fitted.per_row(schema.rows_per_person)) for one in candidates]
-        making = self.runs * fmean(plan.seconds for plan in plans)
+        making = fmean(plan.seconds_of(self.runs) for plan in plans)
         if n > MAX_ROWS_HELD:
             return making
         return making + fmean(seconds_to_estimate(plan, len(schema.columns)) for plan in plans)

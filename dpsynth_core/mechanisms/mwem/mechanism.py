@@ -42,8 +42,10 @@ ROWS_PER_SCALE = 5.0
 """Rows that a suggestion aims for in a cell of a measured marginal, per unit of its noise scale."""
 SUGGESTED_UPDATES = 3_000
 """Updates that a suggestion aims for by going over the measurements repeatedly, at most 40 times."""
-SECONDS_PER_UPDATE, SECONDS_PER_UPDATED_CELL, SECONDS_PER_SCORE = 1.5e-5, 7e-9, 1.7e-6
-"""Measured by ``python -m benchmarks.expected_time``; a score is of one query in one selection."""
+SECONDS_PER_UPDATE = 1.5e-5
+"""What an update takes however small the histogram is."""
+SECONDS_PER_QUERY = 3.5e-7
+"""Finding one query that may still be selected, in one selection."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +150,7 @@ class MWEM(Mechanism):
         scale = float(workload.sensitivity / measuring)
         stages.append(Stage(label=MEASUREMENT, epsilon=measuring * rounds, scale=scale))
         updates = self.passes * rounds * (rounds + 1) // 2 + rounds
+        selections = 0 if selecting is None else rounds
         return Plan(
             stages=tuple(stages),
             cuts=grid.shape,
@@ -155,8 +158,10 @@ class MWEM(Mechanism):
             draws=rounds * int(workload.sizes.max()),
             values=n * len(schema.columns) + grid.cells,
             made=self.cells_made(schema, n),
-            computing=updates * (SECONDS_PER_UPDATE + SECONDS_PER_UPDATED_CELL * grid.cells)
-            + (0.0 if selecting is None else rounds * len(workload) * SECONDS_PER_SCORE),
+            computing=updates * (SECONDS_PER_UPDATE + workload.seconds_to_update)
+            + selections * (SECONDS_PER_QUERY * len(workload) + workload.seconds_to_score),
+            scores=selections * len(workload),
+            listed=grid.cells * len(schema.columns),
         )
 
     def fit(self, table: PrivateRows, noise: Noise, progress: Progress = no_progress) -> PartitionModel:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from statistics import fmean
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,12 +21,17 @@ from numpy.typing import NDArray
 from dpsynth_core.arrays import FloatArray, IntArray
 from dpsynth_core.errors import ParameterError
 from dpsynth_core.mechanisms.partition.axis import Axis
+from dpsynth_core.mechanisms.sweep_time import seconds_to_sweep
 
 MAX_QUERIES = 2_000_000
 """Beyond this a workload is refused: every query is scored in every round."""
 MAX_LISTED_CELLS, MAX_LISTED = 4096, 2**21
 """Cells, and cells times queries, up to which it is listed which count each cell belongs to: faster for small
 histograms of many short axes, slower for large ones."""
+SECONDS_PER_LISTED_COUNT = 4e-9
+"""Adding one cell to the count that it is listed under, and changing it by that count's factor."""
+SECONDS_PER_CELL_OF_BOX = 1.5e-9
+"""Adding up a box, changing it, and bringing the whole histogram back to its number of rows, for each cell of that."""
 
 
 class Workload(ABC):
@@ -52,6 +58,16 @@ class Workload(ABC):
     def scale(self, histogram: FloatArray, query: int, factors: FloatArray) -> None:
         """Multiply, in place, the cells behind each of a query's counts by its factor."""
 
+    @property
+    @abstractmethod
+    def seconds_to_update(self) -> float:
+        """To answer one query and change the cells behind it, on average."""
+
+    @property
+    @abstractmethod
+    def seconds_to_score(self) -> float:
+        """To compute all norms once."""
+
     def __len__(self) -> int:
         return len(self.sizes)
 
@@ -74,13 +90,27 @@ class MarginalWorkload(Workload):
     @cached_property
     def _count_of_cell(self) -> NDArray[np.intp] | None:
         """For each query, the index of the count that each cell belongs to; None if there are too many cells."""
-        size = math.prod(self.shape)
-        if size > MAX_LISTED_CELLS or size * len(self.sets) > MAX_LISTED:
+        if not self._is_listed:
             return None
         cells = np.indices(self.shape).reshape(len(self.shape), -1)
         return np.stack(
             [np.ravel_multi_index(cells[list(axes)], [self.shape[axis] for axis in axes]) for axes in self.sets]
         )
+
+    @property
+    def _is_listed(self) -> bool:
+        size = math.prod(self.shape)
+        return size <= MAX_LISTED_CELLS and size * len(self.sets) <= MAX_LISTED
+
+    @property
+    def seconds_to_update(self) -> float:
+        if self._is_listed:
+            return math.prod(self.shape) * SECONDS_PER_LISTED_COUNT
+        return fmean(seconds_to_sweep(self.shape, axes) for axes in self.sets)
+
+    @property
+    def seconds_to_score(self) -> float:
+        return len(self.sets) * self.seconds_to_update
 
     def norms(self, difference: FloatArray) -> FloatArray:
         listed = self._count_of_cell
@@ -115,6 +145,15 @@ class OneCountWorkload(Workload):
     @abstractmethod
     def cells(self, histogram: NDArray[Any], query: int) -> NDArray[Any]:
         """A view of the cells that a query adds up."""
+
+    @property
+    def seconds_to_update(self) -> float:
+        return math.prod(self.shape) * SECONDS_PER_CELL_OF_BOX
+
+    @property
+    def seconds_to_score(self) -> float:
+        """Differences of cumulated sums, which is nothing beside selecting among them."""
+        return 0.0
 
     def answer(self, histogram: NDArray[Any], query: int) -> NDArray[Any]:
         return np.atleast_1d(self.cells(histogram, query).sum())

@@ -27,9 +27,11 @@ from dpsynth_core.mechanisms.pmse.parents import (
     candidates,
     choose_parents,
     max_parents,
+    predictor_counts,
     share_out,
 )
 from dpsynth_core.mechanisms.pmse.published import PublishedWalks, RegressionChains
+from dpsynth_core.mechanisms.pmse.score_time import ScoreTime
 from dpsynth_core.mechanisms.pmse.sequential import Mixture, SequentialModel
 from dpsynth_core.privacy.budget import Amount, Budget, Guarantee, exact
 from dpsynth_core.privacy.noise import Noise
@@ -64,10 +66,8 @@ MAX_PARAMETERS = 600
 """Of a model, and a fifth of it of one column by itself: beyond, epsilon is spread so thin that nothing is left."""
 ATTEMPTS = 3
 """Times that chains may be run on, twice as long each time, before the release is refused."""
-SECONDS_PER_VALUE = {"distance": 6e-9, "cells": 5e-9, "optimal": 4.3e-9}
-"""Making, placing and counting one value of one pair of columns for one score, by criterion."""
-SECONDS_PER_SCORE = {"distance": 2e-5, "cells": 4e-5, "optimal": 4e-5}
-"""Of one line of parameters, however few rows there are."""
+SECONDS_PER_LISTED_SCORE, SECONDS_PER_WALKED_SCORE = 3e-6, 5e-5
+"""Of one line of parameters, however few rows there are: lists are scored together, walks a step at a time."""
 SECONDS_PER_DRAWN_CELL = 8e-8
 """Drawing one cell of a row from its regression."""
 FIRST_RATE = 20.0
@@ -210,17 +210,17 @@ class PMSE(Mechanism):
         choosing, shares = share_out(models, steps, budget, limit)
         merged: dict[str, Fraction] = {} if choosing is None else {CHOOSING: choosing.epsilon}
         sensitivity = sensitivity_of(JUDGES[self.criterion], n, self._model_rows(n))
-        scores = pairs = 0.0
+        predictors = predictor_counts(models, parents)
+        score_time = ScoreTime(models=models, judge=JUDGES[self.criterion], original=n, made=self._model_rows(n))
+        scores, computing = 0, 0.0
         for step, share in zip(steps, shares, strict=True):
             merged[step.label] = merged.get(step.label, Fraction(0)) + share.epsilon
-            number = self.steps * self.chains
+            number, each = self.steps * self.chains, SECONDS_PER_WALKED_SCORE
             if self.sampler == "lists":
                 search = self._box_search(step, models, share.epsilon / self.datasets, sensitivity)
-                number = search.stages * search.candidates
-            scores += number
-            pairs += number * (step.last - step.first + 1 + len(step.pairs))
-        per_value, per_score = SECONDS_PER_VALUE[self.criterion], SECONDS_PER_SCORE[self.criterion]
-        computing = self.datasets * (pairs * (n + self._model_rows(n)) * per_value + scores * per_score)
+                number, each = search.stages * search.candidates, SECONDS_PER_LISTED_SCORE
+            scores += self.datasets * number
+            computing += self.datasets * number * (each + score_time.of(step, predictors))
         merged = merged or {NOTHING: budget.epsilon}
         stages = tuple(Stage(label=label, epsilon=epsilon, scale=None) for label, epsilon in merged.items())
         cuts, values = (1,) * len(models), n * len(models)
@@ -228,9 +228,10 @@ class PMSE(Mechanism):
             stages=stages,
             cuts=cuts,
             cells=1,
-            draws=int(scores),
+            draws=0,
             values=values,
             computing=computing,
+            scores=scores if self.sampler == "lists" else 0,
             made=made,
             seconds_per_made_cell=SECONDS_PER_DRAWN_CELL,
         )

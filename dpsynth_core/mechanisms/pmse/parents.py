@@ -40,6 +40,13 @@ def candidates(models: ColumnModels, j: int) -> list[int]:
     return [i for i in range(j) if models[i].features] if models[j].weights_each else []
 
 
+def predictor_counts(models: ColumnModels, parents: Parents | None) -> list[int]:
+    """Features that each column is predicted from: those of its parents, or of every column before it."""
+    if parents is None:
+        return [model.before if model.weights_each else 0 for model in models]
+    return [sum(models[i].features for i in own) for own in parents]
+
+
 def max_parameters(models: ColumnModels, limit: int) -> list[int]:
     """For each column the most parameters that it can have with so many predictors."""
     sizes = []

@@ -18,9 +18,9 @@ from dpsynth_core.mechanisms.private_pgm.allocation import Allocation, allocate
 from dpsynth_core.mechanisms.private_pgm.balancing import PairTargets
 from dpsynth_core.mechanisms.private_pgm.binned_columns import count_slots, find_bins, measure_column
 from dpsynth_core.mechanisms.private_pgm.bins import Bins
-from dpsynth_core.mechanisms.private_pgm.estimation import Measurement, check_clique_size, estimate
+from dpsynth_core.mechanisms.private_pgm.estimation import Measurement, check_clique_size, estimate, seconds_to_estimate
 from dpsynth_core.mechanisms.private_pgm.graphical_model import GraphicalModel
-from dpsynth_core.mechanisms.private_pgm.junction_tree import Clique, table_cells
+from dpsynth_core.mechanisms.private_pgm.junction_tree import Clique
 from dpsynth_core.mechanisms.private_pgm.measuring import GaussianMeasurer, expected_std, measurer_for
 from dpsynth_core.mechanisms.private_pgm.rounds import BinGroups, GroupedRows, Rounds
 from dpsynth_core.privacy.accounting import check_delta
@@ -39,8 +39,6 @@ SECONDS_PER_COMPARED_VALUE = 1.8e-7
 """Comparing the model with what it misses in a round, for each row and column."""
 SECONDS_PER_FITTED_CELL = 7e-4
 """Fitting it anew under Gaussian noise, where there are many rounds, for each cell of a pair in a round."""
-EVALUATIONS, SECONDS_PER_MODEL_CELL = 100, 1e-8
-"""Of the model until named marginals fit, about; and what one takes for each cell and each marginal."""
 SECONDS_PER_DRAWN_CELL = 2.5e-7
 """Drawing one cell of a row given those that it depends on."""
 USUAL_DELTA = "1e-6"
@@ -164,7 +162,7 @@ class PrivatePGM(Mechanism):
             shape = tuple(each.size for each in bins)
             sizes = [math.prod(shape[variable] for variable in clique) for clique in cliques]
             cells, draws = max(sizes), sum(sizes)
-            fitting = EVALUATIONS * SECONDS_PER_MODEL_CELL * sum(table_cells(shape, cliques)) * (1 + len(cliques))
+            fitting = seconds_to_estimate(shape, cliques, n)
             stages, last = {COUNT_GIVEN: Fraction(1)}, Fraction(1, len(cliques))
         else:
             allocation = self._allocation(schema, n, granted)
