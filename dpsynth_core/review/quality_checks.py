@@ -127,6 +127,9 @@ def _blank(key: str, title: str, thresholds: Thresholds) -> ChecklistItem:
     )
 
 
+REFINE = 'Before you decide, refine it on Diagnostics, under "How reliable is a low p-value here?".'
+
+
 def _discoveries(evidence: Evidence | None, thresholds: Thresholds) -> ChecklistItem:
     blank = _blank("false_discovery", "Tests do not find differences that do not exist", thresholds)
     if evidence is None or not evidence.complete:
@@ -151,6 +154,8 @@ def _discoveries(evidence: Evidence | None, thresholds: Thresholds) -> Checklist
     check = replace(blank, low=risk.low, high=risk.high, evidence=" ".join(risk.sentences), details=tuple(details))
     limit = blank.limit or 0.0
     state: CheckState = "fail" if risk.verdict == "inflated" else "warn"
+    if risk.is_rough and risk.low <= limit:  # too few releases to decide anything by
+        state, check = "warn", replace(check, evidence=f"{check.evidence} {REFINE}")
     if risk.high <= limit:
         state = "warn" if risk.nothing_to_test else "pass"
     said = f"{of_100(risk.low, risk.high)} of 100"

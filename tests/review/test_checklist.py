@@ -284,6 +284,16 @@ def test_false_discoveries_count_by_the_bad_end(high: float, verdict: RiskVerdic
     assert any("of the original itself (private)" in line for line in check.details)
 
 
+@pytest.mark.parametrize(("low", "simulations", "state"), [(0.02, 8, "warn"), (0.5, 8, "fail"), (0.02, 300, "fail")])
+def test_a_rough_range_fails_only_where_its_good_end_does(low: float, simulations: int, state: str) -> None:
+    risk = evidence().discoveries
+    assert risk is not None
+    given = replace(risk, low=low, high=0.7, verdict="inflated", simulations=simulations)
+    check = good(evidence=evidence(discoveries=given))["false_discovery"]
+    assert check.state == state
+    assert ("refine it on Diagnostics" in check.evidence) == (state == "warn")
+
+
 def test_a_risk_that_was_not_simulated_is_a_warning() -> None:
     risk = evidence().discoveries
     assert risk is not None
