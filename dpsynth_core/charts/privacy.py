@@ -106,10 +106,11 @@ def domain_chart(schema: Schema, cuts: Sequence[int]) -> Chart:
     titles = [axis_title(axis.column) for axis in drawn]
     figure = new_figure(x_title=titles[0], y_title=titles[1] if len(drawn) > 1 else "", height=280, showlegend=False)
     for side, (_, cells) in enumerate(sides):
-        for edge in np.linspace(0, 1, min(cells, MAX_LINES) + 1):
-            across, along = ("x", "y") if side == 0 else ("y", "x")
-            ends = {f"{across}0": edge, f"{across}1": edge, f"{along}0": 0, f"{along}1": 1}
-            figure.add_shape(type="line", line={"color": REFERENCE, "width": 1}, **ends)
+        edges = np.linspace(0, 1, min(cells, MAX_LINES) + 1)
+        # One broken line for all: a shape for each would take seconds where there are hundreds.
+        across, along = np.repeat(edges, 3), np.tile([0.0, 1.0, np.nan], len(edges))
+        x, y = (across, along) if side == 0 else (along, across)
+        figure.add_scatter(x=x, y=y, mode="lines", line={"color": REFERENCE, "width": 1}, hoverinfo="skip")
     for axis, update in zip(drawn, (figure.update_xaxes, figure.update_yaxes), strict=False):
         update(tickvals=[0, 1], ticktext=[number(end) for end in axis.describe(0, axis.slots)])
     figure.update_xaxes(range=[-0.01, 1.01])

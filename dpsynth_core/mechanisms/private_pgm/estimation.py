@@ -34,9 +34,9 @@ MIN_STD = 1e-2
 EVALUATIONS, EVALUATIONS_POWER = 60, 0.2
 """Of the model until the fit has converged, with one row for each cell of the marginals; and how their number grows
 with the rows: between 40 and 200 for 0.7 to 190 rows a cell. A single marginal takes about 20."""
-SECONDS_PER_EVALUATION, SECONDS_PER_CLIQUE, SECONDS_PER_MEASURED_CELL = 7e-5, 2.5e-5, 7e-8
+SECONDS_PER_EVALUATION, SECONDS_PER_CLIQUE, SECONDS_PER_MEASURED_CELL = 8.4e-5, 3e-5, 8.4e-8
 """What an evaluation and the step that follows from it take for any model, each marginal and each of their cells."""
-SECONDS_PER_MODEL_CELL = 8e-9
+SECONDS_PER_MODEL_CELL = 9.6e-9
 """Exponentials, and probabilities from them, for one cell of one table of the model."""
 
 
