@@ -34,10 +34,10 @@ def random_feature_mmd(
     X: FloatArray, Y: FloatArray, gamma: float, rng: np.random.Generator, frequencies: int = FREQUENCIES
 ) -> RandomMmd:
     """MMD between two point sets at a cost that grows with their sum, not their product."""
-    w = rng.normal(0.0, math.sqrt(2 * gamma), size=(X.shape[1], frequencies))
+    w = draw_frequencies(X.shape[1], frequencies, gamma, rng)
     origin = X.mean(axis=0)  # distances do not change, and phases stay small
     X, Y = X - origin, Y - origin
-    p, q = _characteristic(X, w), _characteristic(Y, w)
+    p, q = characteristic(X, w), characteristic(Y, w)
     gap = p - q  # cosine parts first, then sine parts
     squares = gap[0] ** 2 + gap[1] ** 2
     squared = float(squares.mean())
@@ -48,7 +48,12 @@ def random_feature_mmd(
     return RandomMmd(value=value, error=error, sampling=spread / value if value else 0.0)
 
 
-def _characteristic(points: FloatArray, w: FloatArray) -> FloatArray:
+def draw_frequencies(features: int, frequencies: int, gamma: float, rng: np.random.Generator) -> FloatArray:
+    """Random frequencies of the kernel exp(-gamma |x - y|^2), one in each column."""
+    return rng.normal(0.0, math.sqrt(2 * gamma), size=(features, frequencies))
+
+
+def characteristic(points: FloatArray, w: FloatArray) -> FloatArray:
     """Mean of cos(w . x) and of sin(w . x) for every frequency."""
     total = np.zeros((2, w.shape[1]))
     # Single precision is ten times as fast here; it leaves about 1e-6 on each term, far below the features' own error.

@@ -68,10 +68,11 @@ def _say_limit(session: Session, schema: Schema, n: int, certainty: float) -> No
     if status == "none":
         st.markdown("The chosen mechanism is not private: its rows may tell an attacker anything, whatever epsilon is.")
         return
+    who, can = ("An", "can") if status == "proven" else ("If the guarantee held in full, an", "could")
     st.markdown(
-        f"{'An' if status == 'proven' else 'If the guarantee held in full, an'} attacker who was **50%** sure of "
-        f"something about a person {'can' if status == 'proven' else 'could'} become at most **{certainty:.1%}** sure, "
-        f"whatever else the attacker knows."
+        f"{who} attacker who was **50%** sure of something about a person {can} become at most **{certainty:.1%}** "
+        "sure because of that person's row, whatever else the attacker knows. What the rows of others say about people "
+        "like them is not covered: it would come out without that row too."
     )
 
 
