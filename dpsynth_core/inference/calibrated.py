@@ -178,7 +178,7 @@ def pvalue_over_nulls(
     if raised_by(estimate, share_of(progress, 0.1, 0.2)):
         return _pvalue(statistic, each[-1]), each[-1]
     screened = screen(simulator, effort, rng, share_of(progress, 0.2, 0.6), estimate=estimate)
-    chosen = [i for i in screened.least_unusual(simulator.statistics, effort.ends) if i]
+    chosen = [i for i in screened.least_unusual(simulator.statistics, effort.closest) if i]
     for i, index in enumerate(chosen):
         part = share_of(progress, 0.6 + 0.4 * i / len(chosen), 0.6 + 0.4 * (i + 1) / len(chosen))
         if raised_by(screened.plausible[index][0], part):

@@ -105,7 +105,7 @@ def risk_range(
     """The nulls that the release leaves plausible, and how often the ordinary test is wrong under them."""
     screened = screen(simulator, effort, rng, share_of(progress, 0.0, 0.6))
     rates = np.array([_shrunk(*false_reports(found, alpha)) for _, found in screened.plausible])
-    least = screened.least_unusual(simulator.statistics, effort.ends) if effort.calibrates else []
+    least = screened.least_unusual(simulator.statistics, effort.closest) if effort.calibrates else []
     chosen = dict.fromkeys([*_ends(rates, effort.ends), *least])
     nulls = [screened.plausible[i][0] for i in chosen]
     first: list[tuple[Nuisance, Findings]] = []

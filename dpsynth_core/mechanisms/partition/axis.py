@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
+from fractions import Fraction
 from functools import cached_property, partial
 
 import numpy as np
@@ -145,6 +146,16 @@ class Axis:
         if (width == 1).all():
             return partial(np.take, first, box)
         return partial(_counted, uniform(len(box)), width, first, box)
+
+    def extent(self, low: int, high: int) -> tuple[Fraction, Fraction]:
+        """Of the numbers in a range of slots: the first, and one past the last or the range's end."""
+        points = self.column.lattice
+        if points is None:
+            bottom, top = (Fraction(bound) for bound in self._bounds)
+            step = (top - bottom) / self.slots
+            return bottom + low * step, bottom + high * step
+        first, last = (low, high) if self._edges is None else (int(self._edges[low]), int(self._edges[high]))
+        return Fraction(points[0] + first), Fraction(points[0] + last)
 
     def describe(self, low: int, high: int) -> tuple[object, object]:
         """First and last value of a range of slots, for people."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from dpsynth_core.mechanisms.private_pgm.estimation import Measurement
 from dpsynth_core.mechanisms.private_pgm.graphical_model import ConditionalTable
 from dpsynth_core.mechanisms.private_pgm.measuring import Measurer
 from dpsynth_core.mechanisms.private_pgm.pieces import averaged_pieces
+from dpsynth_core.mechanisms.private_pgm.spikes import spike_values
 from dpsynth_core.table.column import Column
 from dpsynth_core.table.private_rows import PrivateRows, full_counts
 
@@ -121,6 +122,8 @@ def measure_column(
         group_std = float(np.sqrt(np.diag(covariance).mean()))
     cells = _cells(bins, groups) if max_groups >= CELLS else np.arange(groups.max() + 1)
     levels = _levels(bins, counts, groups, cells)
+    if found.looks:
+        bins = replace(bins, spikes=spike_values(bins, counts, std))
     return BinnedColumn(bins=bins, counts=counts, groups=groups, std=group_std, levels=levels, cells=cells)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -50,6 +50,9 @@ class Bins:
     """The column's slots at full resolution."""
     edges: IntArray
     """First slot of every bin, and one past the last."""
+    spikes: FloatArray | None = None
+    """For each bin the position of the one value that it stands for, not a number where it stands for a range; None
+    where all do."""
 
     @classmethod
     def equal(cls, column: Column, bins: int | None) -> Bins:
@@ -102,7 +105,12 @@ class Bins:
 
     def place(self, codes: IntArray, noise: Noise, *, centre: bool) -> Positions:
         edges = self.edges if self.axis.missing is None else np.append(self.edges, self.axis.size)
-        return self.axis.place(edges[:-1], edges[1:], codes, noise.uniform, centre=centre)
+        placed = self.axis.place(edges[:-1], edges[1:], codes, noise.uniform, centre=centre)
+        if self.spikes is None:
+            return placed
+        values, spike = placed.values.copy(), self.spikes[codes]
+        values[~np.isnan(spike)] = spike[~np.isnan(spike)]
+        return replace(placed, values=values)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -52,7 +52,8 @@ class PrivatePGM(Mechanism):
     """Count single columns and the pairs that belong together with noise, and draw rows from the model that fits best.
 
     Numeric columns are cut finely where noisy counts find many rows. Pairs are counted over groups of bins, as coarse
-    as the noise demands; within a group, bins have the shares that the single column showed.
+    as the noise demands; within a group, bins have the shares that the single column showed. A value that many rows
+    share, such as an income of exactly zero, keeps its exact value.
     """
 
     key: ClassVar[str] = "private_pgm"
@@ -93,7 +94,8 @@ class PrivatePGM(Mechanism):
     kind_of_noise: Literal["matching", "laplace", "gaussian"] = setting("matching", advanced=True, labels=NOISES)
     """Laplace noise is pure epsilon. Gaussian noise needs a delta greater than zero and is smaller for many columns."""
     placement: Literal["uniform", "centre"] = setting("uniform", advanced=True, labels=PLACEMENTS)
-    """Where a value lies in its bin: anywhere, or in the middle."""
+    """Where a value lies in its bin: anywhere, or in the middle. A narrow bin that is far fuller than its neighbours
+    stands for one value, the roundest number in it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
