@@ -91,8 +91,9 @@ class CalibratedResult:
         return Proportion(count=self.reported, reps=self.answered)
 
 
-FIRST, FRESH = 2, 3
-"""Streams of random numbers: of the releases that are tried first, and of those that nothing has been learnt from."""
+FIRST, FRESH = 2, 4
+"""Streams of random numbers: of the releases that are tried first, and of those that nothing has been learnt from. The
+nulls that are tried were settled on releases of a third stream."""
 
 
 def run_calibrated(cell: GridCell, repetitions: int, *, fresh: bool = False) -> CalibratedResult:
