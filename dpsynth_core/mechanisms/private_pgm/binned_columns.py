@@ -190,7 +190,8 @@ def group_bins(bins: Bins, counts: FloatArray, max_groups: int) -> IntArray:
     most = max(1, max_groups - (size - values))
     starts = np.arange(values)
     if bins.axis.column.is_numeric:
-        cells = np.searchsorted(bins.cell_edges(most), bins.edges[:-1], side="right")
+        # Fewer groups are whole cells joined: wider equal parts would begin within a cell and mix it with the next one.
+        cells = np.searchsorted(bins.cell_edges(max(CELLS, most)), bins.edges[:-1], side="right")
         starts = np.flatnonzero(np.diff(cells, prepend=-1))
     groups = np.empty(size, dtype=np.int64)
     groups[:values] = _runs(counts[:values], starts, most)

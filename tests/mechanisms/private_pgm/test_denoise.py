@@ -218,6 +218,16 @@ def test_groups_begin_where_declared_cells_do_and_a_heavy_cell_is_split() -> Non
     assert len({*groups[48:].tolist()}) == 1, "empty cells are not told apart"
 
 
+@pytest.mark.parametrize("max_groups", range(2, 17))
+def test_groups_fewer_than_cells_are_whole_cells_joined(max_groups: int) -> None:
+    column = dp.Schema.from_dict({"columns": [{**COLUMN, "kind": "integer", "lower": 0, "upper": 63, "bins": 16}]})["x"]
+    counts = 50.0 + np.random.default_rng(7).integers(0, 50, 64)
+    groups = group_bins(Bins(axis=Axis.fine(column), edges=np.arange(65)), counts, max_groups)
+    starts = np.flatnonzero(np.diff(groups, prepend=-1))
+    assert (starts % 4 == 0).all(), "no group begins within a cell"
+    assert len(starts) == max_groups
+
+
 @pytest.mark.parametrize("std", [1.0, 30.0])
 def test_a_spike_has_a_bin_to_itself_and_an_empty_stretch_few(std: float) -> None:
     rng = np.random.default_rng(2)
