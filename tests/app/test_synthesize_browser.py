@@ -29,7 +29,7 @@ from tests.waiting.browser import (
     to_synthesize,
     use,
 )
-from tests.waiting.jobs import alive, busiest, wait, workers_of
+from tests.waiting.jobs import alive, wait, workers_of
 
 pytestmark = pytest.mark.browser
 
@@ -110,7 +110,8 @@ def test_a_reload_in_the_middle_of_a_run_finds_it_again_and_a_copied_address_doe
 @pytest.mark.slow
 def test_a_killed_worker_leaves_the_page_alive(visit: Visit, app_pid: int) -> None:
     page = slow_run(visit())
-    os.kill(busiest(workers_of(app_pid)), signal.SIGKILL)
+    for worker in workers_of(app_pid):  # one of them runs; the busiest may be at a forecast
+        os.kill(worker, signal.SIGKILL)
     expect(page.get_by_text("The run failed.")).to_be_visible()
     expect(page.get_by_text("ended unexpectedly")).to_be_visible()
     expect(page.get_by_role("button", name="Synthesize", exact=True)).to_be_enabled()

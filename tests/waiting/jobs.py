@@ -48,18 +48,3 @@ def workers_of(server: int) -> list[int]:
             if parent == server:
                 found.append(int(entry.name))
     return found
-
-
-def busiest(pids: list[int]) -> int:
-    """The process that is using the processor."""
-
-    def used(pid: int) -> int:
-        try:
-            numbers = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        except OSError:
-            return -1
-        return int(numbers[11]) + int(numbers[12])
-
-    before = {pid: used(pid) for pid in pids}
-    time.sleep(0.5)  # not a wait for anything: over some time, who works is told from who has worked
-    return max(pids, key=lambda pid: used(pid) - before[pid])
