@@ -39,7 +39,7 @@ def headline(stored: dict[str, Any]) -> str:
     caught = sum(bool(mutant["layers"]) for mutant in mutants)
     checks = sum(layer["passed"] + layer["failed"] for layer in stored["layers"].values())
     failed = sum(layer["failed"] for layer in stored["layers"].values())
-    result = "none of them failed" if not failed else f"{failed} of them failed"
+    result = "none succeeded" if not failed else f"{failed} succeeded"
     # "private_pgm with delta" is the same mechanism once more; what is no mechanism has a name of several words.
     keys = {name.removesuffix(" with delta") for name in stored["strongest"]}
     mechanisms = sum(" " not in key for key in keys)

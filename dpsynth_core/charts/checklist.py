@@ -118,18 +118,19 @@ def epsilon_chart(*, earlier: Fraction, this: Fraction, policy: Fraction, total:
         if amount:
             style = {"color": ORIGINAL, "opacity": 1.0 if pattern else 0.55, "pattern": {"shape": pattern}}
             hover = f"{name}: epsilon %{{x:.4g}}<extra></extra>"
-            bar = {"x": [float(amount)], "y": ["spent"], "orientation": "h", "width": 0.5}
+            bar = {"x": [float(amount)], "y": ["privacy loss"], "orientation": "h", "width": 0.5}
             figure.add_bar(name=name, marker=style, hovertemplate=hover, **bar)
     for name, amount, width, colour in lines:
+        ends = {"x": [float(amount)] * 2, "y": ["privacy loss"] * 2}
         style = {"symbol": "line-ns", "size": 56, "line": {"width": width, "color": colour}}
-        hover, ends = f"{name}: epsilon %{{x:.4g}}<extra></extra>", {"x": [float(amount)] * 2, "y": ["spent", "spent"]}
+        hover = f"{name}: epsilon %{{x:.4g}}<extra></extra>"
         figure.add_scatter(mode="markers", name=name, marker=style, hovertemplate=hover, showlegend=True, **ends)
     spent = earlier + this
     amounts = {name: amount for name, amount, *_ in [*parts, *lines]}
     figure.update_xaxes(range=[0, 1.08 * float(max(spent, *amounts.values()))])
     amounts["left of the policy"] = policy - spent
     table = pd.DataFrame({"what": name, "epsilon": float(amount)} for name, amount in amounts.items())
-    alt = f"Epsilon {float(spent):.4g} spent, of which this release {float(this):.4g}: "
+    alt = f"A privacy loss of epsilon {float(spent):.4g}, of which this release {float(this):.4g}: "
     alt += f"{'within' if spent <= policy else 'above'} the policy of {float(policy):.4g}."
     return Chart(figure=figure, table=table, alt=alt)
 

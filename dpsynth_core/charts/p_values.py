@@ -105,7 +105,7 @@ def tests_sentence(comparison: GroupComparison, tests: Mapping[str, MannWhitney 
             found.append(f"The {name} table shows {verdict} (U = {test.statistic:,.1f}, {p_value(test.pvalue)}).")
     first, second = comparison.levels
     value, group = comparison.value.name, comparison.group.name
-    return f"{value} where {group} is {first} and where it is {second}. {' '.join(found)}"
+    return f"Compared are {value} where {group} is {first} and where it is {second}. {' '.join(found)}"
 
 
 def replay_chart(replay: FalseDiscoveryReplay) -> Chart:
@@ -122,7 +122,7 @@ def _with_tests(chart: Chart, tests: Sequence[MannWhitney | None], sentence: str
     for column, test in enumerate(tests, start=1):
         found = "nothing to test"
         if test is not None:
-            verdict = "a difference" if test.pvalue <= FALSE_DISCOVERY else "no difference"
+            verdict = "a difference" if test.pvalue <= FALSE_DISCOVERY else "not significant"
             found = f"<b>{p_value(test.pvalue)}</b>: {verdict}"
         axis = "" if column == 1 else str(column)
         place = {"x": 0.5, "y": -0.32, "xref": f"x{axis} domain", "yref": f"y{axis} domain", "yanchor": "top"}

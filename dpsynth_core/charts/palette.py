@@ -31,7 +31,7 @@ DIFFERENCES = [[0.0, ORIGINAL], [0.5, NEUTRAL], [1.0, SYNTHETIC]]
 FRESH_SAMPLE = {"color": REFERENCE, "dash": "dash", "width": 1.5}
 """The line at what a fresh sample of the original would show."""
 # The first two colours mean original and synthetic everywhere, so lines of mechanisms begin with the third.
-_LINE_COLOURS = (*COLORWAY[2:], REFERENCE, "#A05A00", "#6A51A3", "#4D9221", "#7A0019")
+_LINE_COLOURS = (*COLORWAY[2:], "#999933", "#A05A00", "#6A51A3", "#4D9221", "#7A0019")
 _LINE_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 _LINE_SYMBOLS = ("circle", "square", "triangle-up", "diamond", "x", "star", "pentagon", "cross", "hexagon", "bowtie")
 

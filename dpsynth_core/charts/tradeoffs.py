@@ -108,7 +108,9 @@ def neighbours_chart(shown: NeighbourDemonstration) -> Chart:
             width=float(edges[1] - edges[0]),
             hovertemplate="%{x:.3g}: %{y:.1%}<extra>" + name + "</extra>",
         )
-    figure.add_vline(x=shown.bound.cut, line={"color": REFERENCE, "dash": "dash"})
+    cut = {"color": REFERENCE, "dash": "dash"}
+    figure.add_vline(x=shown.bound.cut, line=cut)
+    figure.add_scatter(x=[None], y=[None], mode="lines", name="where an attacker draws the line", line=cut)
     figure.update_yaxes(tickformat=".0%")
     return Chart(figure=figure, table=frame, alt=f"Two histograms of {STATISTIC}. {shown.sentence}")
 

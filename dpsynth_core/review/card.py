@@ -140,7 +140,7 @@ def _files(release: PublishableRelease) -> str:
         [
             rows,
             "`schema.json`: the public facts. `configuration.json`: the exact mechanism, parameters and budget.",
-            "`croissant.json`: the same for machines (Croissant 1.0, MLCommons).",
+            "`croissant.json`: table, columns and guarantee for machines (Croissant 1.0, MLCommons).",
             "`reproduce.py`: runs the same pipeline on another table with this schema, or on simulated rows. The noise "
             "is fresh each time, so the rows differ.",
             "`SHA256SUMS`: checksums of all files; verify them with `sha256sum -c SHA256SUMS`.",

@@ -79,9 +79,9 @@ def choice(publication: Publication) -> str:
     chosen = f"The choice among {count} releases" if count > 1 else "The decision to publish this release"
     if publication.chosen_by == PRIVATE_DIAGNOSTICS:
         what = "that choice" if count > 1 else "that decision"
-        return f"{chosen} was made by looking at private diagnostics. The stated epsilon covers the rows, not {what}."
+        return f"{chosen} rests on private diagnostics. The stated epsilon covers the rows, not {what}."
     if publication.chosen_by == PUBLIC_FACTS:
-        return f"{chosen} was made by public facts and synthetic rows only. No private diagnostic was looked at."
+        return f"{chosen} rests on public facts and synthetic rows only. No private diagnostic was looked at."
     return ""
 
 

@@ -122,7 +122,7 @@ def test_without_a_release_the_page_says_what_is_missing() -> None:
 def test_a_decision_remembers_that_private_diagnostics_were_looked_at() -> None:
     session = ready("release", perfect())
     app = release(session)
-    sentence = "made by looking at private diagnostics. The stated epsilon covers the rows"
+    sentence = "rests on private diagnostics. The stated epsilon covers the rows"
     assert any(sentence in caption.value for caption in app.caption)
     (run,) = session.runs
     decision = record(session, run, "approve", reviewer="Ada", note="")

@@ -50,7 +50,7 @@ def test_a_sound_audit() -> None:
     stored = json.loads(json.dumps(summary(found)))
     assert stored["layers"]["enumeration"] == {"passed": 1, "failed": 0, "skipped": 0}
     assert last.headline(stored).startswith("On 16 November 2026, 1 checks")
-    assert "none of them failed" in last.headline(stored)
+    assert "none succeeded" in last.headline(stored)
     assert "has changed since" in last.standing(stored)
     assert [row["check"] for row in last.layer_rows(stored)] == list(LAYERS)
     assert last.mutant_rows(stored)[0]["caught by"] == "replay"
@@ -62,7 +62,7 @@ def test_a_failure_and_a_survivor_cannot_be_missed() -> None:
         assert "Something failed" in markdown(found)
     assert "NaN \\| blank" in markdown(audit(BAD))
     assert "nothing: it survives" in markdown(audit(layers=()))
-    assert "1 of them failed" in last.headline(summary(audit(GOOD, BAD)))
+    assert "1 succeeded" in last.headline(summary(audit(GOOD, BAD)))
 
 
 def test_the_stored_summary_is_of_a_sound_audit() -> None:

@@ -175,11 +175,11 @@ def test_a_run_that_hides_what_its_estimates_cost_is_refused(forge: Callable[[Ru
     [
         (
             ("private diagnostics", 3),
-            "The choice among 3 releases was made by looking at private diagnostics. The "
+            "The choice among 3 releases rests on private diagnostics. The "
             "stated epsilon covers the rows, not that choice.",
         ),
-        (("private diagnostics", 1), "The decision to publish this release was made by looking at private "),
-        (("public facts only", 2), "The choice among 2 releases was made by public facts and synthetic rows only."),
+        (("private diagnostics", 1), "The decision to publish this release rests on private "),
+        (("public facts only", 2), "The choice among 2 releases rests on public facts and synthetic rows only."),
     ],
 )
 def test_the_card_says_what_the_release_was_chosen_by(said: tuple[Any, int], sentence: str) -> None:

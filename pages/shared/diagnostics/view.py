@@ -290,7 +290,10 @@ def _drawn(
 def _worst_pairs(session: Session, run: RunRecord, named: Mapping[str, Result], as_table: bool) -> None:  # noqa: ARG001
     items = next(iter(named.values())).items[:WORST]
     if items:
-        st.markdown("**Worst pairs**, those furthest beyond chance first")
+        st.markdown(
+            "**Worst pairs**, each beside what a fresh sample shows. Pairs are compared in coarser ranges than single "
+            "columns."
+        )
         plain_list(_pair_line(item) for item in items)
 
 

@@ -36,7 +36,7 @@ FILES = {
     "data_card.md": "what a reader must know, in plain language",
     "private_tests.json": "private tests on the original, paid for",
     "reproduce.py": "runs the same pipeline again",
-    "croissant.json": "the same for machines (Croissant)",
+    "croissant.json": "table, columns and guarantee for machines (Croissant)",
     "SHA256SUMS": "what each file must hash to",
 }
 
