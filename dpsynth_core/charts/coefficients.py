@@ -9,6 +9,7 @@ import pandas as pd
 from dpsynth_core.charts.palette import COLORWAY, ORIGINAL, REFERENCE, RELEASE_COLOURS
 from dpsynth_core.charts.theme import Chart, list_names, new_figure, plain
 from dpsynth_core.diagnostics.base import Result
+from dpsynth_core.diagnostics.regression import COMPARATORS
 
 SYMBOLS = ("diamond", "square", "cross", "x")
 SOURCE_HEIGHT = 18
@@ -26,7 +27,9 @@ def coefficient_chart(results: Mapping[str, Result]) -> Chart:
     terms = [item.name for item in first.items][:MAX_SLOPES]
     sources = list(dict.fromkeys(table["source"]))
     height = 140 + SOURCE_HEIGHT * max(4, len(terms) * len(sources))
-    figure = new_figure(x_title="standardised slope (with its 95% interval)", y_title="", height=height)
+    x_title = "standardised slope (with its 95% interval"
+    x_title += "; of private regressions, 95% of their runs)" if set(COMPARATORS) & set(sources) else ")"
+    figure = new_figure(x_title=x_title, y_title="", height=height)
     styles = _styles(sources, len(results))
     for number, source in enumerate(sources):
         rows = table[(table["source"] == source) & table["term"].isin(terms)].set_index("term")
