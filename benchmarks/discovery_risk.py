@@ -47,7 +47,7 @@ SHARES, SIZES, EPSILONS = (0.5, 0.2, 0.1, 0.02), (100, 1_000, 20_000), (0.1, 1.0
 COUNTED = ("perturbed_histogram", "smoothed_histogram", "kd_grid")
 RUN = ("kd_tree", "private_pgm", "mwem", "noisy_bayes", "pmse")
 """Mechanisms that must run table by table, in milliseconds each."""
-MAX_ROWS = {"pmse": 100}
+MAX_ROWS = {"pmse": 1_000}
 """Rows up to which a mechanism does: a cell takes a thousand runs, and with 20,000 rows ``pmse`` takes seconds for one.
 """
 COUNTED_REPETITIONS = 2_000

@@ -77,7 +77,11 @@ def test_the_chart_says_the_same_in_table_and_words() -> None:
     assert np.isclose(chart.table["without it"].sum(), 1.0)
     assert shown.sentence in chart.alt
     assert "allows a factor of 7.39" in chart.alt
-    assert [trace.name for trace in chart.figure.data] == ["with the row", "without it"]
+    assert [trace.name for trace in chart.figure.data] == [
+        "with the row",
+        "without it",
+        "where an attacker draws the line",
+    ]
 
 
 def test_a_statistic_that_never_changes_can_be_drawn() -> None:
