@@ -13,18 +13,18 @@ from dpsynth_core.mechanisms.pmse.column_models import NOMINAL, ORDERED, SKEWED,
 from dpsynth_core.mechanisms.pmse.fit_steps import FitStep
 from dpsynth_core.mechanisms.pmse.objective import CELLS, TREE
 
-SECONDS_PER_PLACED_VALUE = 1.4e-9
+SECONDS_PER_PLACED_VALUE = 1.25e-9
 """Putting one value of either table into its cell, and making it in the simplest case."""
-SECONDS_PER_PREDICTED_VALUE = 4.9e-10
+SECONDS_PER_PREDICTED_VALUE = 4.4e-10
 """What each predictor adds to making a value, for each logit."""
-SECONDS_PER_SKEWED_VALUE = 9.1e-9
-SECONDS_PER_LEVEL = {NOMINAL: 1.1e-8, ORDERED: 7e-10}
+SECONDS_PER_SKEWED_VALUE = 8.2e-9
+SECONDS_PER_LEVEL = {NOMINAL: 1e-8, ORDERED: 6.3e-10}
 """Of one value, by how its column is made."""
-SECONDS_PER_CHOSEN_LABEL = 4.2e-9
+SECONDS_PER_CHOSEN_LABEL = 3.8e-9
 """What predictors add to choosing a category: which one it is can no longer be foreseen by the processor."""
-SECONDS_PER_COUNTED_VALUE, SECONDS_PER_CUT_PAIR = 9.8e-10, 1.8e-8
+SECONDS_PER_COUNTED_VALUE, SECONDS_PER_CUT_PAIR = 8.8e-10, 1.6e-8
 """For the best tree: counting a row in a pair of columns, and comparing two cuts."""
-SECONDS_PER_GATHERED_VALUE = 7.6e-9
+SECONDS_PER_GATHERED_VALUE = 7e-9
 """For all cells: counting a row in a pair of columns, neighbouring cells together."""
 
 
